@@ -1,5 +1,7 @@
 """Classification: one against the rest on ±1, one factorisation, scores of held-out rows."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
@@ -16,6 +18,8 @@ from sklearn.model_selection import (
 import holdfast.core.kernel_smoother
 import holdfast.kernels.smoothers
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
+from holdfast.exceptions import InvalidInputError
+from reference.sigmoids import probabilities
 
 SEED = 11
 RNG = np.random.default_rng(SEED)
@@ -136,7 +140,7 @@ def test_many_classes():
     rows = centres[labels] + rng.normal(size=(600, 10))
     model = KernelRidgeClassifierCV(gamma=0.02, alphas=[0.01, 0.1, 1.0], basis=300, random_state=0)
     model.set_params(cv=4).fit(rows, labels)
-    assert model.best_score_ > 0.8  # by chance: 0.007
+    assert model.held_out(alphas=model.alpha_).score("accuracy") > 0.8  # by chance: 0.007
     assert model.predict_proba(rows).shape == (600, 150)
     assert model.verify(2).max_relative_error < 1e-9
 
@@ -165,7 +169,7 @@ def test_a_class_that_a_fold_never_trains_on_is_still_a_class():
     order = np.argsort(WORDS)
     model = classifier(cv=KFold(3)).fit(X[order], WORDS[order])
     assert model.held_out().values.shape == (5, M, 3)
-    np.testing.assert_array_less(model.best_score_, 0.6)
+    assert model.best_score_ < -0.6
     assert model.verify().max_relative_error < 1e-10
 
 
@@ -210,10 +214,11 @@ def test_scores_of_held_out_decisions(scoring, pooled):
     results = model.cv_results_
     for i, alpha in enumerate(ALPHAS):
         values = retrained(model, alpha, splits, labels)
+        p = probabilities(values, np.searchsorted(model.classes_, labels), np.ones(M))
 
-        def score(rows, values=values):
+        def score(rows, values=values, p=p):
             f = values[rows]
-            proba = probabilities(f)
+            proba = p[rows]
             index = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)
             decision = f[:, 0] if f.shape[1] == 1 else f
             return METRICS[scoring](labels[rows], decision, proba, model.classes_[index])
@@ -227,16 +232,9 @@ def test_scores_of_held_out_decisions(scoring, pooled):
     np.testing.assert_array_equal(model.held_out().score(scoring, pooled=pooled), shown)
 
 
-def probabilities(f):
-    """Least squares on ±1 estimates 2P − 1."""
-    f = np.c_[-f, f] if f.shape[1] == 1 else f
-    p = np.maximum((1 + f) / 2, 0.0)
-    return p / p.sum(axis=1, keepdims=True)
-
-
 def test_scikit_learns_cross_validation_of_the_same_model_agrees():
     folds = StratifiedKFold(5)
-    model = classifier(cv=folds).fit(X, WORDS)
+    model = classifier(cv=folds, scoring="accuracy").fit(X, WORDS)
     plain = KernelRidgeClassifierCV(alphas=model.alpha_, gamma=0.05, cv=folds)
     scores = cross_val_score(plain, X, WORDS, cv=folds)
     np.testing.assert_allclose(
@@ -250,7 +248,7 @@ def test_scikit_learns_cross_validation_of_the_same_model_agrees():
 
 
 def test_leave_one_out_accuracy_by_hand():
-    model = classifier(cv=None).fit(X, WORDS)
+    model = classifier(cv=None, scoring="accuracy").fit(X, WORDS)
     plain = KernelRidgeClassifierCV(alphas=model.alpha_, gamma=0.05)
     labels = cross_val_predict(plain, X, WORDS, cv=LeaveOneOut())
     assert model.best_score_ == pytest.approx(np.mean(labels == WORDS))
@@ -265,13 +263,150 @@ def test_an_unscorable_split_does_not_spoil_the_pooled_score():
 
 
 def test_weights_count_in_scores():
-    model = classifier().fit(X, WORDS, sample_weight=WEIGHTS)
+    model = classifier(scoring="accuracy").fit(X, WORDS, sample_weight=WEIGHTS)
     found = model.held_out()
     expected = [
         accuracy_score(WORDS[found.rows], labels, sample_weight=WEIGHTS[found.rows])
         for labels in found.labels()
     ]
     np.testing.assert_allclose(model.cv_results_["pooled_test_score"], expected)
+
+
+# -- against refits ----------------------------------------------------------------------------
+
+FIVE = np.array(list("abcde"))[CODE + np.random.default_rng(2).integers(0, 3, size=M)]
+GROUPS = np.random.default_rng(3).integers(0, 12, size=M)
+TEN_TO_ONE = {"yes": 10.0, "a": 3.0, "d": 0.5}
+
+
+def balanced(labels, weights, chosen):
+    """Return what rows weigh in a fit: by the classes of all rows of positive weight."""
+    classes = np.unique(labels)
+    if isinstance(chosen, dict):
+        return weights * np.array([chosen.get(name, 1.0) for name in labels])
+    used = labels[weights > 0]
+    if chosen == "balanced":
+        share = {name: used.size / (classes.size * np.sum(used == name)) for name in classes}
+        return weights * np.array([share[name] for name in labels])
+    return weights
+
+
+@pytest.mark.parametrize("labels", [TWO, FIVE], ids=["two", "five"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS + 0.5 * (WEIGHTS > 0)], ids=["", "weights"])
+@pytest.mark.parametrize("groups", [None, GROUPS], ids=["", "groups"])
+@pytest.mark.parametrize("class_weight", [None, "balanced", TEN_TO_ONE], ids=["", "even", "dict"])
+def test_the_log_loss_of_refits_and_their_sigmoids(labels, weights, groups, class_weight):
+    """By hand: a fit for each fold and penalty, sigmoids of what they say about their fold."""
+    cv = StratifiedKFold(4) if groups is None else GroupKFold(4)
+    if isinstance(class_weight, dict):
+        class_weight = {k: v for k, v in class_weight.items() if k in labels}
+    model = classifier(cv=cv, class_weight=class_weight)
+    model.fit(X, labels, sample_weight=weights, groups=groups)
+    w = np.ones(M) if weights is None else weights
+    inside = balanced(labels, w, class_weight)
+    targets, index = plus_minus(labels, model.classes_), np.searchsorted(model.classes_, labels)
+    used = w > 0
+    for i, alpha in enumerate(ALPHAS):
+        f = np.empty(targets.shape)
+        for train, test in cv.split(X, labels, groups):
+            fold = KernelRidgeCV(alphas=alpha, gamma=0.05)
+            fold.fit(X[train], targets[train], sample_weight=inside[train])
+            f[test] = fold.predict(X[test])
+        p = probabilities(f, index, w)
+        for scoring, loss in LOSSES.items():
+            expected = loss(labels[used], p[used], f[used], model.classes_, w[used])
+            found = model.held_out(alphas=alpha).score(scoring)[0]
+            assert found == pytest.approx(expected, abs=1e-8), scoring
+            if scoring == "neg_log_loss":
+                assert model.cv_results_["pooled_test_score"][i] == pytest.approx(found, abs=1e-12)
+    if class_weight is not None:
+        share = inside[used] / w[used]
+        np.testing.assert_allclose(model.class_weight_[index[used]], share, rtol=1e-14)
+
+
+def brier(y, p, classes, w):
+    happened = y[:, None] == classes
+    return np.average(np.square(p - happened).sum(axis=1), weights=w) / (1 + (len(classes) == 2))
+
+
+def label_of(f, classes):
+    return classes[(f[:, 0] > 0) * 1 if f.shape[1] == 1 else f.argmax(axis=1)]
+
+
+LOSSES = {
+    "neg_log_loss": lambda y, p, f, c, w: -log_loss(y, p, sample_weight=w),
+    "neg_brier_score": lambda y, p, f, c, w: -brier(y, p, c, w),
+    "accuracy": lambda y, p, f, c, w: accuracy_score(y, label_of(f, c), sample_weight=w),
+    "balanced_accuracy": lambda y, p, f, c, w: balanced_accuracy_score(
+        y, label_of(f, c), sample_weight=w
+    ),
+    "roc_auc_ovr": lambda y, p, f, c, w: roc_auc_score(
+        y, p[:, 1] if len(c) == 2 else p, multi_class="ovr", sample_weight=w
+    ),
+}
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "balanced_accuracy", "neg_log_loss"])
+def test_the_best_score_is_what_its_name_says(scoring):
+    model = classifier(scoring=scoring).fit(X, TWO)
+    found = model.held_out(alphas=model.alpha_)
+    expected = found.score(scoring)[0]
+    assert model.best_score_ == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_best_score_is_of_the_probabilities_that_the_model_gives():
+    for labels in (TWO, FIVE):
+        model = classifier(cv=4).fit(X, labels)
+        p = model.calibration_.of_classes(model.held_out(alphas=model.alpha_).matrix()[0])
+        assert model.best_score_ == pytest.approx(-log_loss(labels, p), rel=1e-12)
+        np.testing.assert_array_equal(
+            model.predict_proba(NEW),
+            model.calibration_.of_classes(model.decision_function(NEW).reshape(17, -1)),
+        )
+
+
+def test_held_out_decisions_that_lean_away_from_the_labels_promise_nothing():
+    """Without a row, the mean of the others leans away from it: no sigmoid turns that round."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    model = KernelRidgeClassifierCV(alphas=[1e-2, 1.0, 1e7], gamma=0.3).fit(rows, y)
+    huge = model.held_out(alphas=[1e7])
+    decisions = huge.matrix()[0, :, 0]
+    assert np.corrcoef(decisions, y)[0, 1] < -0.99
+    assert roc_auc_score(y, decisions) < 0.01
+    # A free sigmoid would have a log loss near 0; this one knows the share of the classes.
+    assert huge.score("neg_log_loss")[0] == pytest.approx(-np.log(2), abs=1e-6)
+    assert model.best_score_ < -0.6
+    proba = KernelRidgeClassifierCV(alphas=1e7, gamma=0.3).fit(rows, y).predict_proba(rows)
+    np.testing.assert_allclose(proba, 0.5, atol=1e-12)
+
+
+def test_a_rare_class_is_not_forgotten():
+    """Accuracy is flat where everyone is called healthy; the log loss is not."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(800, 4))
+    y = (rows @ [1.0, 0.5, 0, 0] + 0.7 * rng.normal(size=800) > 2.4).astype(int)
+    new = rng.normal(size=(4000, 4))
+    truth = new @ [1.0, 0.5, 0, 0] + 0.7 * rng.normal(size=4000) > 2.4
+    assert y.mean() < 0.06
+    model = KernelRidgeClassifierCV(gamma=0.1, cv=10).fit(rows, y)
+    assert roc_auc_score(truth, model.decision_function(new)) > 0.9
+    assert -log_loss(truth, model.predict_proba(new)) == pytest.approx(model.best_score_, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"nobody": 2.0}, {"yes": 0.0}, {"yes": -1.0}, {"yes": np.inf}, "even", 3.0]
+)
+def test_class_weights_that_are_none(wrong):
+    with pytest.raises(InvalidInputError, match="class_weight"):
+        classifier(class_weight=wrong).fit(X, TWO)
+
+
+def test_class_weights_survive_a_pickle():
+    model = classifier(class_weight="balanced").fit(X, TWO, sample_weight=WEIGHTS)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.class_weight_, model.class_weight_)
+    np.testing.assert_array_equal(again.held_out(cv=3).score(), model.held_out(cv=3).score())
 
 
 # -- labels and probabilities ----------------------------------------------------------------------
@@ -287,24 +422,26 @@ def test_labels_of_held_out_rows():
             index = (values[:, 0] > 0) * 1 if values.shape[1] == 1 else values.argmax(axis=1)
             np.testing.assert_array_equal(found.labels()[i], model.classes_[index])
         np.testing.assert_allclose(
-            found.score(), np.mean(found.labels() == labels[found.rows], axis=1)
+            found.score("accuracy"), np.mean(found.labels() == labels[found.rows], axis=1)
         )
 
 
 @pytest.mark.parametrize("labels", [WORDS, TWO], ids=["three", "two"])
 @pytest.mark.parametrize("rows", [X, NEW, NEW * 1e4], ids=["seen", "new", "far"])
-def test_probabilities_sum_to_one(labels, rows):
-    model = classifier(kernel="linear").fit(X, labels)
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
+def test_probabilities_sum_to_one(labels, rows, calibration):
+    model = classifier(kernel="linear", calibration=calibration).fit(X, labels)
     proba = model.predict_proba(rows)
     assert proba.shape == (len(rows), len(model.classes_))
     assert (proba >= 0).all()
     assert (proba <= 1).all()
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
-    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(rows))
+    if calibration is None:
+        np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(rows))
 
 
-def test_probabilities_of_two_classes_are_half_of_one_plus_the_decision():
-    model = classifier().fit(X, TWO)
+def test_probabilities_without_calibration_are_half_of_one_plus_the_decision():
+    model = classifier(calibration=None).fit(X, TWO)
     f = model.decision_function(X)
     inside = np.abs(f) <= 1
     np.testing.assert_allclose(model.predict_proba(X)[inside, 1], (1 + f[inside]) / 2, rtol=1e-12)
@@ -314,5 +451,5 @@ def test_probabilities_of_two_classes_are_half_of_one_plus_the_decision():
 def test_iris():
     rows, y = load_iris(return_X_y=True)
     model = KernelRidgeClassifierCV(cv=10, gamma=[0.05, 0.2, 1.0]).fit(rows, y)
-    assert model.best_score_ > 0.95
+    assert model.best_score_ > -0.15
     assert model.score(rows, y) > 0.95

@@ -4,7 +4,8 @@ A calibrator learns from decisions about rows that the model did not see; decisi
 rows are overconfident. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` gets such
 decisions by fitting the model once more for each fold; here they are already known. What is learned
 from them is the same: one calibrator for each class against the rest, then probabilities scaled to
-sum to one.
+sum to one. The sigmoids are those of the default score of a classifier
+(`holdfast.scores.probabilities`).
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.scores.probabilities import of_classes, sigmoids
 
-__all__ = ["CALIBRATIONS", "Calibration", "CalibrationScores", "calibrated", "compared", "shares"]
+__all__ = ["CALIBRATIONS", "Calibration", "CalibrationScores", "calibrated", "compared"]
 
 CALIBRATIONS = ("sigmoid", "isotonic")
-#: Newton steps for two numbers; ten are many.
-MOST_STEPS = 100
 #: Parts of the rows, each judged by calibrators that learned from the others.
 PARTS = 10
 
@@ -71,17 +71,7 @@ class Calibration:
 
     def of_classes(self, decision: FloatArray) -> FloatArray:
         """Return probabilities (k, classes) that sum to one; one target is that of two classes."""
-        p = self.each(decision)
-        if p.shape[1] == 1:
-            return np.hstack([1.0 - p, p])
-        total = p.sum(axis=1, keepdims=True)
-        even = np.full_like(p, 1.0 / p.shape[1])
-        return np.asarray(np.divide(p, total, out=even, where=total > 0))
-
-
-def shares(rows: IntArray, weights: FloatArray) -> FloatArray:
-    """Return the weights (k,) of tested rows: those tested several times count once."""
-    return np.asarray(weights[rows] / np.bincount(rows, minlength=weights.size)[rows])
+        return of_classes(self.each(decision))
 
 
 def calibrated(
@@ -105,9 +95,11 @@ def calibrated(
     used = weights > 0
     if not used.all():
         decision, positive, weights = decision[used], positive[used], weights[used]
-    pairs = zip(decision.T, positive.T, strict=True)
     if method == "sigmoid":
-        return Calibration(method, tuple(_platt(f, own, weights) for f, own in pairs), ())
+        found = sigmoids(decision[None], positive, weights)
+        pairs_of = np.stack([found.slope[0], found.intercept[0]], axis=1)
+        return Calibration(method, tuple(pairs_of), ())
+    pairs = zip(decision.T, positive.T, strict=True)
     fits = [
         IsotonicRegression(out_of_bounds="clip").fit(f, own.astype(float), weights)
         for f, own in pairs
@@ -117,39 +109,6 @@ def calibrated(
         tuple(fit.X_thresholds_ for fit in fits),
         tuple(fit.y_thresholds_ for fit in fits),
     )
-
-
-def _platt(f: FloatArray, positive: BoolArray, weights: FloatArray) -> FloatArray:
-    """Return slope and intercept of the sigmoid that is most likely, by Newton's method.
-
-    Platt 2000: targets are (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) instead of 1 and 0, so that the most
-    likely sigmoid exists whatever the decisions are.
-    """
-    n = np.array([weights[~positive].sum(), weights[positive].sum()])
-    target = np.where(positive, (n[1] + 1.0) / (n[1] + 2.0), 1.0 / (n[0] + 2.0))
-    centre = np.average(f, weights=weights)
-    width = np.sqrt(np.average(np.square(f - centre), weights=weights)) or 1.0
-    Z = np.column_stack([(f - centre) / width, np.ones(f.size)])
-
-    def loss(theta: FloatArray) -> float:
-        raw = Z @ theta
-        return float(weights @ (np.logaddexp(0.0, raw) - target * raw))
-
-    theta = np.array([0.0, np.log((n[1] + 1.0) / (n[0] + 1.0))])
-    total = weights.sum()
-    for _ in range(MOST_STEPS):
-        p = expit(Z @ theta)
-        gradient = Z.T @ (weights * (p - target))
-        curvature = (Z.T * (weights * p * (1.0 - p))) @ Z
-        step, *_ = np.linalg.lstsq(curvature, gradient, rcond=None)  # equal decisions: no slope
-        gain = gradient @ step
-        if gain > 1e-6 * total:  # nearer than that whole steps are right, and the loss is rounded
-            while loss(theta - step) > loss(theta) - 0.1 * gradient @ step:
-                step /= 2.0
-        theta = theta - step
-        if gain <= 1e-24 * total:
-            break
-    return np.array([theta[0] / width, theta[1] - theta[0] * centre / width])
 
 
 def compared(

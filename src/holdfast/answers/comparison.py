@@ -260,7 +260,7 @@ class Pair:
         """Return (experiment, row, prediction) of everything that a model is tested on."""
         mine, ours = model.problem, self.by.problem
         same = mine.labels.shape == ours.labels.shape and np.array_equal(mine.labels, ours.labels)
-        if not same or not np.array_equal(mine.weights, ours.weights):
+        if not same or not np.array_equal(mine.score_weights, ours.score_weights):
             raise InvalidInputError(
                 f"models must be fitted on the same rows, targets and weights, in the same order; "
                 f"those of model {i} differ from the first.",

@@ -300,7 +300,7 @@ class Fitted:
             values,
             tasks.test,
             problem.labels,
-            problem.weights,
+            problem.score_weights,
             problem.groups,
             each_target=goal.per_target,
             moments=moments,
@@ -340,7 +340,7 @@ class Fitted:
         return row_score(
             self.goal.scoring,
             self.problem.labels,
-            self.problem.weights,
+            self.problem.score_weights,
             rows,
             per_target=each,
             known=known,
@@ -374,7 +374,7 @@ class Fitted:
                     values[None, :, c],
                     test,
                     labels,
-                    problem.weights,
+                    problem.score_weights,
                     problem.groups,
                 )
             )

@@ -291,7 +291,7 @@ def held_out(
         values,
         rounding,
         problem.labels,
-        problem.weights,
+        problem.score_weights,
         goal.classes,
         fitted.frames,
         labels,

@@ -267,7 +267,7 @@ def nested_predictions(
         ways=[found.way for found in chosen],
         best_score=fitted.score,
         y=problem.labels,
-        weights=problem.weights,
+        weights=problem.score_weights,
         groups=problem.groups,
         goal=fitted.goal,
         frames=fitted.frames,

@@ -31,6 +31,7 @@ class Problem:
     labels : ndarray of shape (m, v) or (m,)
         Targets that scores are computed with (class labels for a classifier).
     weights : ndarray of shape (m,)
+        What rows weigh in the fit.
     groups : ndarray or None
     experiments : Experiments
     alphas : ndarray of shape (a,)
@@ -55,6 +56,8 @@ class Problem:
         Whether columns are in units of their standard deviation, in each experiment its own.
     frames : str or None
         The library that the rows came from, and that tables of answers come in.
+    sample_weight : ndarray of shape (m,) or None
+        What rows weigh in scores, if class weights make it another thing than in the fit.
     """
 
     X: Any
@@ -75,6 +78,12 @@ class Problem:
     trend: Trend | None = None
     standardize: bool = False
     frames: str | None = None
+    sample_weight: FloatArray | None = None
+
+    @property
+    def score_weights(self) -> FloatArray:
+        """What rows weigh in scores, shape (m,)."""
+        return self.weights if self.sample_weight is None else self.sample_weight
 
     @property
     def unpenalised(self) -> Unpenalised:

@@ -16,8 +16,9 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.scores.metrics import METRICS, spreads
-from holdfast.scores.scorers import is_scorer
-from holdfast.scores.scoring import Scoring, decision_to_proba
+from holdfast.scores.probabilities import happened, shares, sigmoid_probabilities
+from holdfast.scores.scorers import class_index, is_scorer
+from holdfast.scores.scoring import Scoring
 
 __all__ = ["NoRowMean", "RowScore", "row_score"]
 
@@ -101,9 +102,6 @@ def row_score(
             return _placements(p[:, 0], positive[rows], weights[rows])
 
         return RowScore(name, placements, weights, _same)
-    if classes is not None and is_scorer(scoring.scorer, "neg_log_loss"):
-        index = np.searchsorted(classes, labels)
-        return RowScore(name, lambda p, r: _log_loss(p, index[r], classes), weights, _same)
     if fast is None:
         several = per_target and classes is None and labels.shape[1] > 1
         if known or several or scoring.density or scoring.takes_groups:
@@ -112,7 +110,7 @@ def row_score(
         return RowScore(name, _tried(scoring, labels, used), used, _same)
     metric, y, spread = METRICS[fast], labels, np.zeros(1)
     if classes is not None:
-        y = np.searchsorted(classes, labels).astype(float)[:, None]
+        y = class_index(labels, classes).astype(float)[:, None]
     if metric.uses_spread:
         rows = rows[weights[rows] > 0]
         spread = spreads(y[rows], weights[rows], np.array([0, rows.size]))[0]
@@ -121,6 +119,10 @@ def row_score(
     if metric.linear:
 
         def each(p: FloatArray, r: IntArray) -> FloatArray:
+            if metric.of == "probabilities":
+                own = happened(y[r], p.shape[1])
+                p = sigmoid_probabilities(p[None], own, shares(r, weights[r]))
+                return np.asarray(metric.finish(metric.row_value(p, y[r])[0], spread))
             return targets(metric.finish(metric.row_value(p, y[r]), spread))
 
         return RowScore(name, each, weights, _same)
@@ -136,13 +138,6 @@ def row_score(
 
 def _same(mean: FloatArray) -> FloatArray:
     return mean
-
-
-def _log_loss(decision: FloatArray, index: IntArray, classes: AnyArray) -> FloatArray:
-    proba = decision_to_proba(decision, len(classes))
-    eps = np.finfo(float).eps
-    own = np.clip(proba[np.arange(len(index)), index], eps, 1.0 - eps)
-    return np.asarray(np.log(own)[:, None])
 
 
 def _placements(decision: FloatArray, positive: AnyArray, weights: FloatArray) -> FloatArray:

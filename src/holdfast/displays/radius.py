@@ -170,7 +170,7 @@ def _baseline(model: CrossValidatedKernelRidge) -> float:
     mean = np.average(problem.Y, axis=0, weights=problem.weights)
     constant = np.broadcast_to(mean, problem.Y.shape)
     scoring = model._goal().scoring
-    return scoring.score(problem.labels, constant, problem.weights, problem.groups)
+    return scoring.score(problem.labels, constant, problem.score_weights, problem.groups)
 
 
 def _anywhere(experiments: Experiments, m: int, rng: np.random.Generator) -> Experiments:

@@ -132,6 +132,10 @@ class CrossValidatedKernelRidge(
         """Return the targets (m, v) of the algebra, from those that scores are computed with."""
         return labels
 
+    def _fit_weights(self, labels: AnyArray, weights: FloatArray) -> FloatArray:
+        """Return what rows weigh in the fit, from what they weigh in scores."""
+        return weights
+
     # -- fit --------------------------------------------------------------------------------------
 
     @shows_progress
@@ -207,6 +211,7 @@ class CrossValidatedKernelRidge(
         weights = check_weights(sample_weight, m)
         candidates = self._candidates(rows, weights)
         Y, labels, flat = self._targets(y, m, weights)
+        fit_weights = self._fit_weights(labels, weights)
         if self.alpha_per_target and self._classes is not None:
             raise NotSupportedError(
                 "alpha_per_target=True is for regression; the classes of a classifier are one "
@@ -225,7 +230,7 @@ class CrossValidatedKernelRidge(
             X=rows,
             Y=Y,
             labels=labels,
-            weights=weights,
+            weights=fit_weights,
             groups=None if groups is None else np.asarray(groups),
             experiments=experiments,
             alphas=np.empty(0) if self.alphas is None else check_alphas(self.alphas),
@@ -240,6 +245,7 @@ class CrossValidatedKernelRidge(
             trend=trend,
             standardize=self.standardize,
             frames=library_of(X),
+            sample_weight=None if fit_weights is weights else weights,
         )
         if self.cv is None:
             warn_of_groups(problem, self._goal().scoring)

@@ -12,14 +12,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 from holdfast.answers.calibration import (
     CALIBRATIONS,
     Calibration,
     CalibrationScores,
     calibrated,
     compared,
-    shares,
 )
 from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import on_rows
@@ -28,7 +27,8 @@ from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import OneKernel
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.scorers import decision_to_label_index, decision_to_proba
+from holdfast.scores.probabilities import shares
+from holdfast.scores.scorers import class_index, decision_to_label_index, decision_to_proba
 
 
 @dataclass(eq=False, repr=False)
@@ -36,20 +36,33 @@ class KernelRidgeClassifierCV(ClassifierMixin, OneKernel):  # type: ignore[misc]
     """Kernel least-squares classifier (LS-SVM) with exact held-out predictions.
 
     Two classes are regressed as −1 and +1; more classes one against the rest, all sharing one
-    factorisation. An integer `cv` means stratified folds; `scoring` defaults to accuracy.
+    factorisation. An integer `cv` means stratified folds. The penalty is the one with the smallest
+    held-out log loss of the probabilities that `predict_proba` will give: a sigmoid of the decision
+    value for each class.
 
     Parameters
     ----------
     kernel, gamma, degree, coef0, kernel_params, alphas, basis, cv, held_out_basis, \
-fit_intercept, trend, standardize, scoring, pooled, alpha_per_target, rule, jitter, path, \
+fit_intercept, trend, standardize, pooled, alpha_per_target, rule, jitter, path, \
 memory_limit, random_state, verbose
         As in `KernelRidgeCV`, but for `alpha_per_target`: the classes are one decision.
-    calibration : {"sigmoid", "isotonic"} or None, default=None
+    scoring : str or callable, default=None
+        What the penalty is chosen by, and `best_score_` is: None means "neg_log_loss". Scores of
+        labels ("accuracy") and of the order of rows ("roc_auc") take the held-out decisions, scores
+        of probabilities ("neg_log_loss", "neg_brier_score") those of sigmoids that fit all of
+        them, whatever `calibration` is.
+    calibration : {"sigmoid", "isotonic"} or None, default="sigmoid"
         How `predict_proba` turns decision values into probabilities: by a calibrator that learns
         from the held-out decisions of `fit` at the chosen penalty, like scikit-learn's
-        ``CalibratedClassifierCV(ensemble=False)`` with the same folds, but without its fits.
-        "sigmoid" (Platt) for few rows, "isotonic" from about a thousand on. Labels, decisions and
-        scores do not change.
+        ``CalibratedClassifierCV(ensemble=False)`` with the same folds, but without its fits, and
+        with slopes that are never negative. "sigmoid" (Platt) for few rows, "isotonic" from about a
+        thousand on, None for decision values that are clipped and scaled. Labels, decisions and
+        scores are the same with each.
+    class_weight : "balanced", dict or None, default=None
+        What rows of a class weigh in the fit, beside `sample_weight`; in a dict a class that is not
+        named counts 1. "balanced" is ``m / (classes * rows of the class)``, as in scikit-learn,
+        counted once on all rows of positive weight and the same in every experiment. Scores and
+        probabilities do not take it: they are about rows as frequent as they are.
 
     Attributes
     ----------
@@ -61,6 +74,8 @@ feature_names_in_
         As in `KernelRidgeCV`, with one target per class, or a single one for two classes.
     calibration_ : Calibration or None
         What was learned from the held-out decisions; `calibration_scores` says how much it helps.
+    class_weight_ : ndarray of shape (classes,)
+        What rows of each class weigh in the fit.
 
     Notes
     -----
@@ -78,16 +93,20 @@ feature_names_in_
     >>> from holdfast import KernelRidgeClassifierCV
     >>> X, y = load_iris(return_X_y=True)
     >>> model = KernelRidgeClassifierCV(cv=5).fit(X, y)
-    >>> bool(model.best_score_ > 0.94)
+    >>> bool(model.best_score_ > -0.2)
     True
+    >>> model.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
     """
 
     _: KW_ONLY
-    calibration: str | None = None
+    calibration: str | None = "sigmoid"
+    class_weight: Any = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **OneKernel._parameter_constraints,
         "calibration": [StrOptions(set(CALIBRATIONS)), None],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
     }
 
     @property
@@ -121,6 +140,13 @@ feature_names_in_
         self.classes_ = np.unique(labels)
         return self._coded(labels), labels, self.classes_.size == 2
 
+    def _fit_weights(self, labels: AnyArray, weights: FloatArray) -> FloatArray:
+        """Return what rows weigh in the fit, and keep what their classes do."""
+        self.class_weight_ = _class_weights(self.class_weight, labels[weights > 0], self.classes_)
+        if self.class_weight is None:
+            return weights
+        return np.asarray(weights * self.class_weight_[class_index(labels, self.classes_)])
+
     def _coded(self, labels: NDArray[Any]) -> FloatArray:
         """Return −1 and +1 for each row and class, or for the second of two classes."""
         shown = self.classes_[1:] if self.classes_.size == 2 else self.classes_
@@ -138,7 +164,7 @@ feature_names_in_
         """Return held-out decisions (k, v), whether rows have the class, weights, experiments."""
         problem, held = self._problem, self.held_out(alphas=np.atleast_1d(self.alpha_))
         test = held.experiments.test
-        weights = shares(test.values, problem.weights)
+        weights = shares(test.values, problem.score_weights[test.values])
         return held.values[0], problem.Y[test.values] > 0, weights, test.owners
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -172,19 +198,19 @@ feature_names_in_
         return labels
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return least-squares estimates of the class probabilities, shape (k, classes).
+        """Return class probabilities, shape (k, classes).
 
-        Regression on ±1 estimates 2P − 1; the estimates are clipped at zero and scaled to sum
-        to one. They are not calibrated, unless `calibration` is "sigmoid" or "isotonic".
+        Of the calibrator that learned from held-out decisions, scaled to sum to one. With
+        ``calibration=None``, regression on ±1 estimates 2P − 1: the estimates are clipped at zero
+        and scaled.
 
         Examples
         --------
         >>> from sklearn.datasets import load_iris
         >>> from holdfast import KernelRidgeClassifierCV
         >>> X, y = load_iris(return_X_y=True)
-        >>> model = KernelRidgeClassifierCV(calibration="sigmoid").fit(X, y)
-        >>> round(float(model.predict_proba(X[:1]).sum()), 6)
-        1.0
+        >>> KernelRidgeClassifierCV().fit(X, y).predict_proba(X[::50]).argmax(axis=1)
+        array([0, 1, 2])
         """
         decision = self._decision(X)
         count, calibration = self.classes_.size, getattr(self, "calibration_", None)
@@ -201,14 +227,16 @@ feature_names_in_
         -------
         dict
             ``"before"`` and ``"after"``, each with ``log_loss`` and ``brier``; smaller is better.
-            After: by calibrators that did not learn from the rows that they are judged by.
+            After: by calibrators that did not learn from the rows that they are judged by; so the
+            log loss of sigmoids is a little above that of ``scoring="neg_log_loss"``, which is of
+            the two numbers for each class that fit all held-out decisions.
 
         Examples
         --------
         >>> from sklearn.datasets import load_iris
         >>> from holdfast import KernelRidgeClassifierCV
         >>> X, y = load_iris(return_X_y=True)
-        >>> scores = KernelRidgeClassifierCV(calibration="sigmoid").fit(X, y).calibration_scores()
+        >>> scores = KernelRidgeClassifierCV().fit(X, y).calibration_scores()
         >>> bool(scores["after"].log_loss < scores["before"].log_loss)
         True
         """
@@ -224,6 +252,32 @@ feature_names_in_
         plain = decision_to_proba(decision, self.classes_.size)
         before, after = compared(calibration.method, decision, plain, positive, weights, owners)
         return {"before": before, "after": after}
+
+
+def _class_weights(given: Any, labels: AnyArray, classes: AnyArray) -> FloatArray:
+    """Return what rows of each class weigh in the fit, from the labels of the rows that count."""
+    if given is None:
+        return np.ones(classes.size)
+    if isinstance(given, str):
+        count = np.bincount(class_index(labels, classes), minlength=classes.size)
+        return np.where(
+            count > 0, labels.size / (np.count_nonzero(count) * np.maximum(count, 1)), 1.0
+        )
+    known = classes.tolist()
+    wrong = [name for name in given if name not in known]
+    if wrong:
+        raise InvalidInputError(
+            f"class_weight names {wrong[0]!r}, which is not a class; the classes are {known}.",
+            argument="class_weight",
+        )
+    found = np.array([given.get(name, 1.0) for name in known], dtype=float)
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise InvalidInputError(
+            f"class_weight must hold positive numbers; got {given}. Leave out the rows of a class "
+            "that must not be trained on.",
+            argument="class_weight",
+        )
+    return found
 
 
 def _calibrated(values: FloatArray, calibration: Calibration) -> FloatArray:

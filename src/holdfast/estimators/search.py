@@ -111,7 +111,7 @@ class Planned:
                 values,
                 tasks.test,
                 labels,
-                problem.weights,
+                problem.score_weights,
                 problem.groups,
                 each_target=goal.per_target,
                 moments=moments,

@@ -37,7 +37,7 @@ __all__ = ["restored", "state_of", "trusted_types"]
 
 #: Fields of the problem that are kept as they are.
 _KEPT = ("X", "labels", "groups", "alphas", "flat", "seed", "basis", "policy", "bias", "jitter",
-         "path", "standardize", "frames")  # fmt: skip
+         "path", "standardize", "frames", "sample_weight")  # fmt: skip
 
 
 def state_of(fitted: Fitted) -> dict[str, Any]:

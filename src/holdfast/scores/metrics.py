@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.scores.probabilities import of_own_class
 from holdfast.scores.standard_errors import experiment_blocks
 
 __all__ = ["METRICS", "Metric", "ScoredRows", "moment_scores", "spreads"]
@@ -63,12 +64,16 @@ class Metric:
         Whether `finish` uses the weighted variance of y over the same rows.
     linear : bool
         Whether the score of the mean is the mean of the scores of single rows, the spread given.
+    of : {"values", "decisions", "probabilities"}
+        What `row_value` takes: predictions of numbers with the targets, or decision values or
+        class probabilities with the index of each row's class, (k, 1).
     """
 
     row_value: Callable[[FloatArray, FloatArray], FloatArray]
     finish: Callable[[FloatArray, FloatArray], FloatArray]
     uses_spread: bool = False
     linear: bool = True
+    of: str = "values"
 
 
 def _squared_error(predictions: FloatArray, y: FloatArray) -> FloatArray:
@@ -89,6 +94,19 @@ def _hit(decision: FloatArray, index: FloatArray) -> FloatArray:
     return np.where(np.isfinite(decision.sum(axis=-1, keepdims=True)), named == index, np.nan)
 
 
+def _log_probability(p: FloatArray, index: FloatArray) -> FloatArray:
+    """Return the logarithm of the probability of class `index`, bounded as in scikit-learn."""
+    eps = np.finfo(float).eps
+    return np.asarray(np.log(np.clip(of_own_class(p, index), eps, 1.0 - eps)))
+
+
+def _squared_difference(p: FloatArray, index: FloatArray) -> FloatArray:
+    """Return Σ (p − what happened)², half of it for two classes."""
+    own = of_own_class(p, index)
+    total = np.square(p).sum(axis=-1, keepdims=True) + 1.0 - 2.0 * own
+    return np.asarray(total / 2.0 if p.shape[-1] == 2 else total)
+
+
 def _r2(mean_square: FloatArray, spread: FloatArray) -> FloatArray:
     """Return 1 - mean_square / spread; for constant y 1.0 or 0.0 as scikit-learn defines it."""
     constant = spread == 0
@@ -103,7 +121,9 @@ METRICS: dict[str, Metric] = {
     ),
     "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean),
     "r2": Metric(_squared_error, _r2, uses_spread=True),
-    "accuracy": Metric(_hit, lambda mean, _: mean),
+    "accuracy": Metric(_hit, lambda mean, _: mean, of="decisions"),
+    "neg_log_loss": Metric(_log_probability, lambda mean, _: mean, of="probabilities"),
+    "neg_brier_score": Metric(_squared_difference, lambda mean, _: -mean, of="probabilities"),
 }
 
 
@@ -159,10 +179,10 @@ def moment_scores(
     metric : Metric
         One of `METRICS`.
     rows : ScoredRows
-        y of shape (k, v); for accuracy the class index, of shape (k, 1).
+        y of shape (k, v); of classes the index, of shape (k, 1).
     predictions : callable
-        slice of alphas -> (b, k, v) predictions of the rows, of as many alphas at a time as fit
-        into a cache.
+        slice of alphas -> (b, k, v) predictions of the rows (or what the metric takes), of as many
+        alphas at a time as fit into a cache.
     n_alphas : int
         How many alphas.
 

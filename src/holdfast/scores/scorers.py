@@ -15,7 +15,7 @@ import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metrics import METRICS
+from holdfast.scores.probabilities import Sigmoids, happened, sigmoids
 from holdfast.scores.ranking import RANKING, GroupScorer
 
 __all__ = [
     "NO_WEIGHT",
     "Scoring",
+    "class_index",
     "decision_to_label_index",
     "decision_to_proba",
     "is_scorer",
@@ -90,6 +92,12 @@ def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
     return np.asarray(proba / total, dtype=np.float64)
 
 
+def class_index(labels: AnyArray, classes: AnyArray) -> IntArray:
+    """Return the index of each label among the classes, -1 for a label that is not one of them."""
+    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[index] == labels, index, -1)
+
+
 class _IdentityRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     """A regressor whose predictions are the data it is given."""
 
@@ -103,10 +111,13 @@ class _IdentityRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  
 
 
 class _IdentityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """A classifier whose decision values, of shape (k, v), are the data it is given."""
+    """A classifier whose decision values, of shape (k, v), are the data it is given.
 
-    def __init__(self, classes: AnyArray) -> None:
-        self.classes = classes
+    `sigmoids` makes those that its probabilities come from.
+    """
+
+    def __init__(self, classes: AnyArray, sigmoids: Callable[[], Sigmoids]) -> None:
+        self.classes, self.sigmoids = classes, sigmoids
         self.classes_ = classes
 
     def decision_function(self, X: FloatArray) -> FloatArray:
@@ -119,7 +130,7 @@ class _IdentityClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
         """Return the probabilities that X implies."""
-        return decision_to_proba(X, len(self.classes_))
+        return np.asarray(self.sigmoids().of(X[None])[0])
 
 
 # --- what to score with --------------------------------------------------------------------------
@@ -156,6 +167,15 @@ class Scoring:
     def other(self, scoring: Any) -> "Scoring":
         """Return what another `scoring` argument means for the same targets."""
         return resolve_scoring(scoring, classes=self.classes)
+
+    def sigmoids(
+        self, decision: FloatArray, labels: AnyArray, weights: FloatArray | None
+    ) -> Sigmoids:
+        """Return the sigmoids that turn decision values (k, v) of rows into probabilities."""
+        assert self.classes is not None
+        v = decision.shape[1]
+        used = np.ones(len(decision)) if weights is None else weights
+        return sigmoids(decision[None], happened(class_index(labels, self.classes), v), used)
 
     @property
     def density(self) -> bool:
@@ -203,11 +223,13 @@ class Scoring:
         weights: FloatArray | None,
         undefined_is_nan: bool,
         groups: AnyArray | None = None,
+        sigmoids: Callable[[], Sigmoids] | None = None,
     ) -> float:
         """Return the scorer's value for rows of positive weight, None meaning all alike.
 
         With `undefined_is_nan` a score that the scorer refuses (a ValueError: one class only, too
-        few rows) is nan instead of an InvalidInputError.
+        few rows) is nan instead of an InvalidInputError. Probabilities are those of `sigmoids`, or
+        of sigmoids that fit these rows.
         """
         if not np.isfinite(predictions).all():
             return math.nan
@@ -217,7 +239,9 @@ class Scoring:
             if y.shape[1] == 1:
                 y, predictions = y[:, 0], predictions[:, 0]
         else:
-            estimator = _IdentityClassifier(self.classes)
+            if sigmoids is None:
+                sigmoids = partial(self.sigmoids, predictions, y, weights)
+            estimator = _IdentityClassifier(self.classes, sigmoids)
         extra = {} if weights is None or not self.takes_weights else {"sample_weight": weights}
         if groups is not None and self.takes_groups:
             extra["groups"] = groups
@@ -246,9 +270,10 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     Parameters
     ----------
     scoring : None, str or callable
-        None means "neg_mean_squared_error" for regression and "accuracy" for
-        classification. "log_density" scores the normal distribution of
-        held-out targets (regression). Otherwise the name of a scikit-learn scorer, "kendall_tau"
+        None means "neg_mean_squared_error" for regression and "neg_log_loss" for classification:
+        of the probabilities that sigmoids make of held-out decisions. "log_density" scores the
+        normal distribution of held-out targets (regression). Otherwise the name of a
+        scikit-learn scorer, "kendall_tau"
         or "concordance" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
         over them, all rows alike), a scorer made by ``sklearn.metrics.make_scorer``, or any
         ``scorer(estimator, X, y)`` (which may also take ``sample_weight`` and ``groups``) with
@@ -267,7 +292,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
             f"scoring a classifier needs at least two classes, got {classes}", argument="y"
         )
     if scoring is None:
-        scoring = "neg_mean_squared_error" if classes is None else "accuracy"
+        scoring = "neg_mean_squared_error" if classes is None else "neg_log_loss"
     if isinstance(scoring, str) and scoring == DENSITY:
         if classes is not None:
             raise InvalidInputError(
@@ -293,7 +318,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
             argument="scoring",
         )
     fast = next((metric for metric in METRICS if is_scorer(scorer, metric)), None)
-    if (fast == "accuracy") != (classes is not None):
+    if fast is not None and (METRICS[fast].of == "values") != (classes is None):
         fast = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
     takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
     weights = _takes(scorer, "sample_weight")

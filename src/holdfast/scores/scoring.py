@@ -7,6 +7,7 @@ scorer.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metrics import METRICS, ScoredRows, moment_scores
+from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoid_probabilities
 from holdfast.scores.scorers import (
     NO_WEIGHT,
     Scoring,
+    class_index,
     decision_to_label_index,
     decision_to_proba,
     resolve_scoring,
@@ -152,15 +155,17 @@ def score_experiments(
         None if groups is None or not scoring.takes_groups else groups[kept_rows],
     )
 
+    share = shares(kept_rows, scored.weights)
+
     def predictions_of(alphas: int | slice) -> FloatArray:
         p: FloatArray = predictions[alphas]
         return p if all_kept else p[..., keep, :]
 
     if scoring.fast is not None:
-        found = _fast_scores(scoring, scored, predictions_of, len(predictions))
+        found = _fast_scores(scoring, scored, predictions_of, len(predictions), share)
     else:
         found = _called_scores(
-            scoring, scored, predictions_of, len(predictions), each_target=each_target
+            scoring, scored, predictions_of, len(predictions), share, each_target=each_target
         )
     if len(used) == len(ptr) - 1:
         return found
@@ -174,12 +179,20 @@ def _fast_scores(
     scored: ScoredRows,
     predictions_of: Callable[[slice], FloatArray],
     n_alphas: int,
+    share: FloatArray,
 ) -> Scores:
     """Return Scores of the experiments that have weight, from sums."""
+    metric, values_of = METRICS[str(scoring.fast)], predictions_of
     if scoring.classes is not None:
-        index = _label_index(scored.y, scoring.classes)[:, None]
-        scored = ScoredRows(index, scored.weights, scored.ptr)
-    found = moment_scores(METRICS[str(scoring.fast)], scored, predictions_of, n_alphas)
+        index = class_index(scored.y, scoring.classes)
+        if metric.of == "probabilities":
+
+            def values_of(alphas: slice) -> FloatArray:
+                p = predictions_of(alphas)
+                return sigmoid_probabilities(p, happened(index, p.shape[2]), share)
+
+        scored = ScoredRows(index[:, None].astype(float), scored.weights, scored.ptr)
+    found = moment_scores(metric, scored, values_of, n_alphas)
     return _of_targets(found, (n_alphas, len(scored.ptr) - 1))
 
 
@@ -213,17 +226,12 @@ def _of_targets(
     )
 
 
-def _label_index(labels: AnyArray, classes: AnyArray) -> FloatArray:
-    """Return the index of each label among the classes, -1 for a label that is not one of them."""
-    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[index] == labels, index, -1).astype(np.float64)
-
-
 def _called_scores(
     scoring: Scoring,
     scored: ScoredRows,
     predictions_of: Callable[[int], FloatArray],
     n_alphas: int,
+    share: FloatArray,
     *,
     each_target: bool,
 ) -> Scores:
@@ -233,15 +241,28 @@ def _called_scores(
     n_used = len(ptr) - 1
     passed = None if (w == w[0]).all() else w
 
-    def call(p: FloatArray, part: Any, *, undefined_is_nan: bool = True) -> float:
+    def predicted(i: int) -> tuple[FloatArray, Callable[[], Sigmoids]]:
+        """Return the predictions at a penalty and what makes their sigmoids: of all rows."""
+        p = predictions_of(i)
+        return p, cache(partial(scoring.sigmoids, p, scored.y, share))
+
+    def call(
+        predictions: tuple[FloatArray, Callable[[], Sigmoids]],
+        part: Any,
+        *,
+        undefined_is_nan: bool = True,
+    ) -> float:
+        p, sigmoids = predictions
         part_weights = None if passed is None else passed[part]
         part_groups = None if scored.groups is None else scored.groups[part]
-        return scoring.call(scored.y[part], p[part], part_weights, undefined_is_nan, part_groups)
+        return scoring.call(
+            scored.y[part], p[part], part_weights, undefined_is_nan, part_groups, sigmoids
+        )
 
     pooled = np.empty(n_alphas)
     splits = np.full((n_alphas, n_used), np.nan)
     for i in range(n_alphas):
-        p = predictions_of(i)
+        p = predicted(i)
         pooled[i] = call(p, slice(None), undefined_is_nan=False)
         if n_used == 1:
             splits[i] = pooled[i]
@@ -256,7 +277,7 @@ def _called_scores(
         parts = [np.flatnonzero(row_block != b) for b in range(int(row_block.max()) + 1)]
         replicates = np.empty((n_alphas, len(parts)))
         for i in range(n_alphas):
-            p = predictions_of(i)
+            p = predicted(i)
             replicates[i] = [call(p, part) for part in parts]
 
     by_target: dict[str, FloatArray] = {}
@@ -280,7 +301,12 @@ def _called_targets(
     def one(t: int) -> Scores:
         column = ScoredRows(scored.y[:, [t]], scored.weights, scored.ptr, scored.groups)
         return _called_scores(
-            scoring, column, lambda i: predictions_of(i)[:, [t]], n_alphas, each_target=False
+            scoring,
+            column,
+            lambda i: predictions_of(i)[:, [t]],
+            n_alphas,
+            scored.weights,
+            each_target=False,
         )
 
     one_by_one = [one(t) for t in range(scored.y.shape[1])]

@@ -45,11 +45,20 @@ def test_equal_to_scikit_learn_with_the_same_folds(method, labels, weights, kern
     close = 1e-8 if method == "isotonic" else 1e-5
     np.testing.assert_allclose(found, twin.predict_proba(NEW), atol=close)
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    plain = classifier(kernel=kernel).fit(X, labels, sample_weight=weights)
+    plain = classifier(kernel=kernel, calibration=None).fit(X, labels, sample_weight=weights)
     np.testing.assert_array_equal(model.predict(NEW), plain.predict(NEW))
     np.testing.assert_array_equal(model.decision_function(NEW), plain.decision_function(NEW))
     assert model.best_score_ == plain.best_score_
     assert plain.calibration_ is None
+
+
+def test_a_sigmoid_never_falls():
+    """Where the decisions of a class are the lower ones, its probability is its share."""
+    positive = np.arange(40)[:, None] < 10
+    f = -np.where(positive, 1.0, -1.0) + 0.1 * np.random.default_rng(0).normal(size=(40, 1))
+    found = calibrated("sigmoid", f, positive, np.ones(40))
+    share = (10 * 11 / 12 + 30 / 32) / 40  # by Platt's targets
+    np.testing.assert_allclose(found.of_classes(f), np.tile([1 - share, share], (40, 1)))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4], ids=str)
@@ -111,7 +120,7 @@ def test_scores_before_and_after(labels, weights):
     held = model.held_out(alphas=[model.alpha_])
     rows, owners = held.experiments.test.values, held.experiments.test.owners
     w = np.ones(150) if weights is None else weights
-    plain = classifier().fit(X, labels, sample_weight=weights)
+    plain = classifier(calibration=None).fit(X, labels, sample_weight=weights)
     before = np.empty((150, model.classes_.size))
     after = np.empty_like(before)
     positive = np.atleast_2d(labels[rows] == model.classes_[1]).T
@@ -121,7 +130,7 @@ def test_scores_before_and_after(labels, weights):
         mine = owners == fold
         others = calibrated("sigmoid", held.values[0, ~mine], positive[~mine], w[rows][~mine])
         after[rows[mine]] = others.of_classes(held.values[0, mine])
-        again = classifier(alphas=[model.alpha_])
+        again = classifier(alphas=[model.alpha_], calibration=None)
         train = np.setdiff1d(np.arange(150), rows[mine])
         again.fit(X[train], labels[train], sample_weight=w[train])
         before[rows[mine]] = again.predict_proba(X[rows[mine]])

@@ -1,0 +1,193 @@
+"""Class probabilities that decision values imply: a sigmoid for each class.
+
+Scores of probabilities, and the probabilities that a fitted classifier gives, both come from here:
+what is promised is what is delivered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit
+
+from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+
+__all__ = [
+    "Sigmoids",
+    "happened",
+    "of_classes",
+    "of_own_class",
+    "shares",
+    "sigmoid_probabilities",
+    "sigmoids",
+]
+
+#: Passes over the decisions; ten are many.
+MOST_PASSES = 200
+#: Values of one block of problems: they stay in a cache.
+BLOCK = 1 << 16
+#: Rows that a first solution is found from, where there are many more.
+FIRST_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoids:
+    """Sigmoids 1 / (1 + exp(−sf − c)) of every penalty and target.
+
+    Attributes
+    ----------
+    slope, intercept : ndarray of shape (a, v)
+        s ≥ 0 and c. Where the decisions are not finite, nan.
+    """
+
+    slope: FloatArray
+    intercept: FloatArray
+
+    def of(self, decision: FloatArray) -> FloatArray:
+        """Return the probabilities (a, k, classes) of decision values (a, k, v)."""
+        return of_classes(expit(decision * self.slope[:, None] + self.intercept[:, None]))
+
+
+def of_classes(p: FloatArray) -> FloatArray:
+    """Return probabilities (…, classes) that sum to one, from those of each class by itself.
+
+    A single one is that of the second of two classes. As scikit-learn's ``CalibratedClassifierCV``:
+    divided by their sum, or all the same where every one is zero.
+    """
+    if p.shape[-1] == 1:
+        return np.concatenate([1.0 - p, p], axis=-1)
+    total = p.sum(axis=-1, keepdims=True)
+    even = np.full_like(p, 1.0 / p.shape[-1])
+    return np.asarray(np.divide(p, total, out=even, where=total != 0))
+
+
+def happened(index: AnyArray, n_targets: int) -> BoolArray:
+    """Return whether rows (k,) of class `index` are of each target's class, (k, v)."""
+    index = np.asarray(index).reshape(-1, 1)
+    return np.asarray(index == (1 if n_targets == 1 else np.arange(n_targets)))
+
+
+def of_own_class(p: FloatArray, index: AnyArray) -> FloatArray:
+    """Return the probability (b, k, 1) of the class that each row has, from (b, k, classes)."""
+    own = np.asarray(index).reshape(1, -1, 1).astype(np.int64)
+    return np.take_along_axis(p, np.broadcast_to(own, (len(p), own.size, 1)), axis=2)
+
+
+def shares(rows: IntArray, weights: FloatArray) -> FloatArray:
+    """Return the weights (k,) of tested rows, of `weights` (k,): those tested n times count 1/n."""
+    return np.asarray(weights / np.bincount(rows)[rows])
+
+
+def sigmoid_probabilities(
+    decision: FloatArray, positive: BoolArray, weights: FloatArray
+) -> FloatArray:
+    """Return the probabilities (a, k, classes) of decisions by their own sigmoids."""
+    return sigmoids(decision, positive, weights).of(decision)
+
+
+def sigmoids(decision: FloatArray, positive: BoolArray, weights: FloatArray) -> Sigmoids:
+    """Return the most likely sigmoid of every penalty and target, among those that never fall.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (a, k, v)
+        Held-out decision values.
+    positive : ndarray of bool, shape (k, v)
+        Whether a row has the class of each target.
+    weights : ndarray of shape (k,)
+        Not negative, some positive.
+
+    Notes
+    -----
+    Platt 2000: targets are (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) instead of 1 and 0, so that the most
+    likely sigmoid exists whatever the decisions are. Newton's method for all penalties and targets
+    at once, O(a k v) for each of about seven passes.
+
+    The slope is not negative; where the likelihood would have it so, the probability is the share
+    of the class. Without one row, the mean of the others leans away from its label: at a huge
+    penalty held-out decisions are anti-correlated with the labels, perfectly so if rows leave one
+    by one, and a sigmoid that may fall would turn that into a score that no new row has.
+    """
+    a, k, v = decision.shape
+    n = np.stack([weights @ ~positive, weights @ positive])
+    targets = np.where(positive, (n[1] + 1.0) / (n[1] + 2.0), 1.0 / (n[0] + 2.0)).T
+    values = decision.transpose(0, 2, 1).reshape(a * v, k)
+    found = np.empty((a * v, 2))
+    step = max(1, BLOCK // k)
+    for start in range(0, a * v, step):
+        part = slice(start, min(start + step, a * v))
+        found[part] = _of_rows(values[part], targets[np.arange(*part.indices(a * v)) % v], weights)
+    return Sigmoids(*found.T.reshape(2, a, v))
+
+
+def _of_rows(f: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return slope and intercept (n, 2) of n problems: values and targets (n, k)."""
+    total = weights.sum()
+    share = target @ weights / total
+    found = np.stack([np.zeros(len(f)), logit(share)], axis=1)
+    finite = np.isfinite(f.sum(axis=1))
+    with np.errstate(all="ignore"):  # values that are not finite
+        centre = f @ weights / total
+        f = f - centre[:, None]
+        width = np.sqrt(np.square(f) @ weights / total)
+        rises = np.einsum("nk,nk,k->n", f, target - share[:, None], weights) > 0
+    rises &= finite & (width > 0)
+    found[~finite] = np.nan
+    if rises.any():
+        scale, middle = width[rises], centre[rises]
+        f, target, start = f[rises] / scale[:, None], target[rises], found[rises]
+        few = slice(None, None, -(-f.shape[1] // FIRST_ROWS))
+        if f.shape[1] > FIRST_ROWS and (weights[few] > 0).any():
+            start = _newton(f[:, few], target[:, few], weights[few], start)
+        theta = _newton(f, target, weights, start)
+        slope = theta[:, 0] / scale
+        found[rises] = np.stack([slope, theta[:, 1] - slope * middle], axis=1)
+    return found
+
+
+def _newton(
+    f: FloatArray, target: FloatArray, weights: FloatArray, start: FloatArray
+) -> FloatArray:
+    """Return slope and intercept (n, 2) that are most likely, for scaled values (n, k).
+
+    A step that does not lower the loss by a tenth of what it promises is halved.
+    """
+    total, theta = weights.sum(), start.copy()
+    before = np.full(len(f), np.inf)  # the loss that the last steps started from
+    step, promise = np.zeros_like(theta), np.zeros(len(f))
+    going = np.arange(len(f))
+    for _ in range(MOST_PASSES):
+        x, t = f[going], target[going]
+        z = theta[going, :1] * x + theta[going, 1:]
+        small = np.exp(-np.abs(z))
+        loss = (np.maximum(z, 0.0) + np.log1p(small) - t * z) @ weights
+        allowed = before[going] - 0.1 * promise[going] + 1e-13 * total
+        halved = going[loss > allowed]
+        step[halved] /= 2.0
+        promise[halved] /= 2.0
+        theta[halved] += step[halved]
+        fine = loss <= allowed
+        if not fine.any():
+            continue
+        at, x, t, z, small = going[fine], x[fine], t[fine], z[fine], small[fine]
+        p = np.where(z > 0, 1.0, small) / (1.0 + small)
+        error, curvature = weights * (p - t), weights * p * (1.0 - p)
+        slopes = np.stack([np.einsum("nk,nk->n", error, x), error.sum(axis=1)], axis=1)
+        weighted = curvature * x
+        h00 = np.einsum("nk,nk->n", weighted, x)
+        h01, h11 = weighted.sum(axis=1), curvature.sum(axis=1)
+        h00, h11 = h00 * (1.0 + 1e-14), h11 * (1.0 + 1e-14)
+        determinant = h00 * h11 - h01 * h01
+        step[at] = (
+            np.stack([h11 * slopes[:, 0] - h01 * slopes[:, 1],
+                      h00 * slopes[:, 1] - h01 * slopes[:, 0]], axis=1)
+            / np.maximum(determinant, 1e-300)[:, None]
+        )  # fmt: skip
+        gain = np.einsum("nj,nj->n", slopes, step[at])
+        before[at], promise[at] = loss[fine], gain
+        theta[at] -= step[at]
+        going = np.setdiff1d(going, at[~(gain > 1e-15 * total)], assume_unique=True)
+        if not going.size:
+            break
+    return theta
