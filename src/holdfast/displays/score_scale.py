@@ -69,7 +69,7 @@ class ScoreScale:
 def score_scale(scoring: Any, classifier: bool) -> ScoreScale:
     """Return how the scores of an estimator with this `scoring` are shown."""
     if scoring is None:
-        scoring = "accuracy" if classifier else "neg_mean_squared_error"
+        scoring = "neg_log_loss" if classifier else "neg_mean_squared_error"
     if not isinstance(scoring, str):
         name = getattr(scoring, "__name__", None) or type(scoring).__name__
         return ScoreScale(f"score ({name})", lower_is_better=False)

@@ -162,7 +162,8 @@ def test_classifiers(classes, basis):
     labels = labels if classes == 3 else np.where(y > np.median(y), "p", "n")
     model = fitted(X, labels, classifier=True, basis=basis_rows() if basis else None)
     found = check(model, X, labels, 4)
-    assert found.score() == pytest.approx(np.mean(found.labels() == labels[found.rows]))
+    hits = np.mean(found.labels() == labels[found.rows])
+    assert found.score("accuracy") == pytest.approx(hits)
 
 
 @pytest.mark.parametrize("rule", ["best", "1se"])

@@ -89,7 +89,7 @@ def test_kilometres(model):
 
 def test_classifiers_several_targets_and_scores_by_group():
     labels = np.where(Y > 0, "up", "down")
-    classifier = KernelRidgeClassifierCV(gamma=0.5).fit(PLACES, labels)
+    classifier = KernelRidgeClassifierCV(gamma=0.5, scoring="accuracy").fit(PLACES, labels)
     display = RadiusDisplay.from_estimator(classifier, PLACES, RADII)
     assert display.ax_.get_ylabel() == "held-out accuracy"
     assert display.baseline == pytest.approx(
