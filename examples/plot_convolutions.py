@@ -45,7 +45,9 @@ print(f"{time.perf_counter() - start:.2f} s, penalty {model.alpha_:.3g}")
 found = log_loss(y_new, model.predict_proba(X_new))
 print(f"log loss: held out {-model.best_score_:.3f}, new rows {found:.3f}")
 held_out = model.held_out(alphas=model.alpha_)
-print(f"accuracy: held out {held_out.score('accuracy')[0]:.3f}, new {model.score(X_new, y_new):.3f}")
+print(
+    f"accuracy: held out {held_out.score('accuracy')[0]:.3f}, new {model.score(X_new, y_new):.3f}"
+)
 
 # %%
 # scikit-learn's own leave-one-out takes about as long, and gives no probabilities. Asked for its

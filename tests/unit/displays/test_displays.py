@@ -117,8 +117,8 @@ def test_cv_curve_one_standard_error():
 
 def test_cv_curve_of_other_scores(classifier):
     made = CVCurveDisplay.from_estimator(classifier)
-    assert made.ax_.get_ylabel() == "accuracy"
-    np.testing.assert_allclose(made.line_.get_ydata(), classifier.cv_results_["pooled_test_score"])
+    assert made.ax_.get_ylabel() == "log loss"
+    np.testing.assert_allclose(made.line_.get_ydata(), -classifier.cv_results_["pooled_test_score"])
     X, y, _ = data()
     other = KernelRidgeCV(cv=5, alphas=ALPHAS, scoring="neg_mean_absolute_error").fit(X, y)
     made = CVCurveDisplay.from_estimator(other)
