@@ -65,7 +65,10 @@ def part_of(problem: Problem) -> Problem | None:
     """
     m, live = problem.weights.size, np.flatnonzero(problem.weights > 0)
     size = min(int(SHARE * live.size), MOST)
-    if size < FEWEST or is_dask(problem.X):
+    asked = getattr(problem.basis, "n", problem.basis)  # how many basis rows, if that is a number
+    if size < max(FEWEST, asked if isinstance(asked, int | np.integer) else 0) or is_dask(
+        problem.X
+    ):
         return None
     rng = np.random.default_rng(0)  # as what is typical of rows, of no seed
     named = _named_rows(problem.basis, m)

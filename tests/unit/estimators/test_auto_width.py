@@ -181,3 +181,13 @@ def test_dask_rows(rows):
     local = KernelRidgeCV(gamma="search", basis=20, cv=3, random_state=0).fit(X, y)
     assert model.best_params_ == local.best_params_
     assert model.best_score_ == pytest.approx(local.best_score_, rel=1e-6)
+
+
+def test_more_basis_rows_than_a_part_has():
+    """A search begins on some of the rows; a basis that they cannot hold begins on all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(720, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=720)
+    for basis in (250, 600):
+        model = KernelRidgeCV(gamma="search", basis=basis, random_state=0).fit(X, y)
+        assert model.basis_indices_.size == basis
