@@ -29,19 +29,17 @@ from scipy.stats import norm, t
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
-from holdfast.answers.gaussian import density_rows
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.partitions import Estimate, nested_estimate
-from holdfast.answers.row_scores import NoRowMean
-from holdfast.answers.scored import refuse_density
-from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments
 from holdfast.core.gaussian import second_moments
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
+from holdfast.scores.densities import density_rows
+from holdfast.scores.row_means import NoRowMean
 from holdfast.scores.standard_errors import (
-    jackknife,
     mean_and_variance,
     over_splits,
 )
@@ -260,7 +258,7 @@ def _of_mean(
     fitted: Fitted, rows: IntArray, estimate: Estimate, level: float, method: str
 ) -> ScoreInterval:
     """Return the interval of a score that is a function of a mean over rows."""
-    score, mean, se = fitted.row_score(rows), estimate.mean, estimate.standard_error
+    score, mean, se = fitted.row_mean(rows), estimate.mean, estimate.standard_error
     z = quantile(level, fitted.units.freedom(rows[fitted.problem.weights[rows] > 0]))
     low, high = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
     slope = np.abs(score.slope(mean))  # near enough for the bias, too
@@ -285,7 +283,7 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
             'experiments. Use method="asymptotic".',
             argument="method",
         )
-    mean_of = partial(fitted.mean_and_variance, fitted.row_score(rows))
+    mean_of = partial(fitted.mean_and_variance, fitted.row_mean(rows))
     predict = partial(fitted.predict, times=n_partitions)
     estimate = nested_estimate(fitted, predict, mean_of, K, n_partitions, seed)
     return _of_mean(fitted, rows, estimate, level, "nested")
@@ -305,17 +303,10 @@ def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
         ends = score - wide, score + wide
         return _interval(fitted, score, ends, se, level, "asymptotic", units="experiments")
     try:
-        mean, variance = fitted.mean_and_variance(fitted.row_score(rows), values, rows)
+        mean, variance = fitted.mean_and_variance(fitted.row_mean(rows), values, rows)
     except NoRowMean:
-        used = np.flatnonzero(problem.weights[rows] > 0)
-
-        def part(places: IntArray) -> FloatArray:
-            at = used[places]
-            return fitted.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
-
-        unit = fitted.units.code[rows[used]]
-        score, se = jackknife(part, unit)
-        wide = quantile(level, min(20, np.unique(unit).size) - 1) * se
+        score, se, freedom = fitted.jackknifed(values, rows)
+        wide = quantile(level, freedom) * se
         return _interval(fitted, score, (score - wide, score + wide), se, level, "asymptotic")
     none = np.zeros_like(mean)
     estimate = Estimate(mean, np.sqrt(variance), none, none + 1.0)
@@ -326,7 +317,7 @@ def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
     """Return the interval of a score of the distribution of held-out targets."""
     model, problem, scoring = fitted.model, fitted.problem, fitted.goal.scoring
     if not fitted.goal.pooled:
-        refuse_density(scoring, "score_interval of a model with pooled=False")
+        scoring.refuse_density("score_interval of a model with pooled=False")
     tasks = model.tasks(problem.experiments)
     rows, owners = tasks.test.values, tasks.test.owners
 

@@ -25,13 +25,12 @@ from holdfast.answers.certainty import (
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
-from holdfast.answers.row_scores import NoRowMean
-from holdfast.answers.scored import refuse_density
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
-from holdfast.scores.standard_errors import jackknife, mean_and_variance
+from holdfast.scores.row_means import NoRowMean
+from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
 from holdfast.splitters.cv import check_groups
 
 __all__ = ["Comparison", "compare"]
@@ -233,7 +232,7 @@ class Pair:
         goal, problem, m = first.goal, first.problem, first.problem.weights.size
         if scoring is not None:
             goal = replace(goal, scoring=goal.scoring.other(scoring))
-        refuse_density(goal.scoring, "compare")
+        goal.scoring.refuse_density("compare")
         given = None if groups is None else check_groups(groups, m)
         labels = problem.groups if given is None else given
         if cv is not None:
@@ -279,7 +278,7 @@ class Pair:
 
     def _linear(self) -> tuple[list[FloatArray], FloatArray]:
         """Values of each model for each tested row (k,) with the score as mean; weights."""
-        score, rows, found = self.by.row_score(self.rows), self.rows[self.used], []
+        score, rows, found = self.by.row_mean(self.rows), self.rows[self.used], []
         weights = score.weights[rows]
         for predictions in self.predictions:
             values = score.values(predictions[self.used], rows)
@@ -297,7 +296,7 @@ class Pair:
             linear, weights = self._linear()
         except NoRowMean:
             _, se = jackknife(self._difference, self.unit)
-            few = min(20, np.unique(self.unit).size) - 1
+            few = min(MAX_BLOCKS, np.unique(self.unit).size) - 1
             return scores, float(se[0]), few
         values = (linear[0] - linear[1])[:, None]
         _, variance = mean_and_variance(values, weights, self.unit)
@@ -321,9 +320,8 @@ class Pair:
                 argument="method",
             )
         require_exchangeable(by, 'method="nested"')
-        score = by.row_score(self.rows)
-        probe = np.array([-1.0, -4.0])
-        if not by.goal.pooled or not np.array_equal(score.finish(probe), probe):
+        score = by.row_mean(self.rows)
+        if not by.goal.pooled or score.metric is not None:
             raise NotSupportedError(
                 f'method="nested" compares means over rows; {score.name} is not one, or '
                 'pooled=False averages over experiments. Use method="asymptotic".',

@@ -13,10 +13,7 @@ from numpy.typing import ArrayLike
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
-from holdfast.answers.row_scores import NoRowMean, RowScore, row_score
 from holdfast.answers.rows import DataProvider
-from holdfast.answers.scored import scored, whole
-from holdfast.answers.units import Units, codes_of, held_out_units, rows_in_order, units_of
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.core.gaussian import second_moments
 from holdfast.core.models import HeldOutModels
@@ -35,8 +32,10 @@ from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.typical import fine_widths
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import kernel_parts
-from holdfast.scores.scoring import Scores
-from holdfast.scores.standard_errors import mean_and_variance
+from holdfast.scores.row_means import NoRowMean, RowMean, row_mean
+from holdfast.scores.scoring import Scores, score_experiments
+from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
+from holdfast.scores.units import Units, codes_of, held_out_units, rows_in_order, units_of
 from holdfast.splitters.base import Splitter
 from holdfast.splitters.cv import as_experiments
 
@@ -294,11 +293,11 @@ class Fitted:
         if models is not None:
             errors = problem.labels[rows] - values
             moments = partial(second_moments, models, problem.alphas, errors)
-
-        found = scored(
+        scores = score_experiments(
             goal.scoring,
             values,
-            tasks.test,
+            rows,
+            tasks.test.ptr,
             problem.labels,
             problem.score_weights,
             problem.groups,
@@ -306,48 +305,57 @@ class Fitted:
             moments=moments,
         )
         if goal.rule == "best":
-            return found
-        best = np.atleast_1d(goal.choose(found, problem.alphas, "best").indices)
+            return scores
+        best = np.atleast_1d(goal.choose(scores, problem.alphas, "best").indices)
         v = values.shape[2]
         chosen = values[np.broadcast_to(best, v), :, np.arange(v)].T  # (k, v)
-        return self.with_errors(found, chosen, rows)
+        return self.with_errors(scores, chosen, rows)
 
     def with_errors(self, scores: Scores, chosen: FloatArray, rows: IntArray) -> Scores:
-        """Return scores with the standard error over units, if they have one.
+        """Return scores with the standard error over units of predictions (k, v) at the best one.
 
-        Of predictions (k, v) at the best penalty. A mean over experiments keeps the standard error
-        over experiments, and so does a score that is not a mean over rows.
+        A mean over experiments, and a density, keep the standard error over experiments.
         """
-        each = self.goal.per_target and scores.per_target is not None
+        goal = self.goal
+        if not goal.pooled or goal.scoring.density:
+            return scores
+        each = goal.per_target and scores.per_target is not None
         try:
-            if not self.goal.pooled:
-                return scores
-            score = self.row_score(rows, per_target=each, known=True)
+            score = self.row_mean(rows, per_target=each)
+            mean, variance = self.mean_and_variance(score, chosen, rows)
+            se = np.abs(score.slope(mean)) * np.sqrt(variance)
         except NoRowMean:
+            _, se, _ = self.jackknifed(chosen, rows)
+        if np.isnan(se).any():
             return scores
-        mean, variance = self.mean_and_variance(score, chosen, rows)
-        if np.isnan(variance).any():
-            return scores
-        se = np.abs(score.slope(mean)) * np.sqrt(variance)
         table = np.broadcast_to(se, (len(scores.pooled), se.size))
         return replace(scores, per_target_se=table) if each else replace(scores, se=table[:, 0])
 
-    def row_score(
-        self, rows: IntArray, *, per_target: bool | None = None, known: bool = False
-    ) -> RowScore:
+    def jackknifed(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, int]:
+        """Return any score (c,) of predictions (k, v), its standard error over units, freedom."""
+        used = np.flatnonzero(self.problem.score_weights[rows] > 0)
+
+        def part(places: IntArray) -> FloatArray:
+            at = used[places]
+            return self.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
+
+        unit = self.units.code[rows[used]]
+        score, se = jackknife(part, unit)
+        return score, se, min(MAX_BLOCKS, np.unique(unit).size) - 1
+
+    def row_mean(self, rows: IntArray, *, per_target: bool | None = None) -> RowMean:
         """Return the score of tested rows as a mean over them."""
         each = self.goal.per_target if per_target is None else per_target
-        return row_score(
+        return row_mean(
             self.goal.scoring,
             self.problem.labels,
             self.problem.score_weights,
             rows,
             per_target=each,
-            known=known,
         )
 
     def mean_and_variance(
-        self, score: RowScore, predictions: FloatArray, rows: IntArray
+        self, score: RowMean, predictions: FloatArray, rows: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean over rows (c,) and its plain variance; rows of weight zero left out."""
         used = self.problem.weights[rows] > 0
@@ -368,17 +376,10 @@ class Fitted:
         found = []
         for c in columns:
             labels = problem.labels if goal.classes is not None else problem.labels[:, c]
-            found.append(
-                scored(
-                    goal.scoring,
-                    values[None, :, c],
-                    test,
-                    labels,
-                    problem.score_weights,
-                    problem.groups,
-                )
-            )
-        total = [whole(s, pooled=goal.pooled, per_target=False)[0] for s in found]
+            weights, groups = problem.score_weights, problem.groups
+            one = values[None, :, c], test.values, test.ptr, labels, weights
+            found.append(score_experiments(goal.scoring, *one, groups=groups))
+        total = [s.first(pooled=goal.pooled, per_target=False)[0] for s in found]
         return np.array(total), np.array([s.splits[0] for s in found])
 
     def value(self, scores: Scores) -> float:

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator
-from holdfast.answers.gaussian import log_densities, standard_deviations
-from holdfast.answers.scored import scored
 from holdfast.core.experiments import Experiments
 from holdfast.core.gaussian import SecondMoments, second_moments
 from holdfast.core.models import HeldOutModels
@@ -22,12 +20,9 @@ from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
-from holdfast.scores.scoring import (
-    Scores,
-    Scoring,
-    decision_to_label_index,
-    resolve_scoring,
-)
+from holdfast.scores.densities import log_densities, standard_deviations
+from holdfast.scores.scorers import Scoring, decision_to_label_index, resolve_scoring
+from holdfast.scores.scoring import Scores, score_experiments
 
 __all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
@@ -164,10 +159,11 @@ class HeldOutPredictions:
 
     def _scores(self, scoring: Any = None) -> Scores:
         scorer = self.scoring or resolve_scoring(scoring, classes=self.classes)
-        return scored(
+        return score_experiments(
             scorer if scoring is None else scorer.other(scoring),
             self.values,
-            self.experiments.test,
+            self.rows,
+            self.experiments.test.ptr,
             self.y,
             self.weights,
             self.groups,

@@ -26,7 +26,6 @@ from scipy.special import ndtri
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.decision import decision
 from holdfast.answers.fitted import Estimator, Fitted
-from holdfast.answers.units import held_out_units
 from holdfast.core.models import HeldOutModels
 from holdfast.core.rows import row_chunks
 from holdfast.core.tasks import Tasks
@@ -36,6 +35,7 @@ from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
 )
+from holdfast.scores.units import held_out_units
 
 __all__ = [
     "METHODS",

@@ -29,7 +29,6 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.problem import Goal
-from holdfast.answers.scored import refuse_density, scored, whole
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.core.plan import GEMM, PLANNED, TOUCH, estimate, make_plan
 from holdfast.core.predict import predict
@@ -39,7 +38,8 @@ from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress
-from holdfast.scores.scoring import Scores, decision_to_label_index
+from holdfast.scores.scorers import decision_to_label_index
+from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.base import Splitter
 from holdfast.splitters.cv import as_experiments, check_groups
 
@@ -135,18 +135,19 @@ class NestedPredictions:
         goal, scorer = self.goal, self.goal.scoring
         if scoring is not None:
             scorer = goal.scoring.other(scoring)
-        refuse_density(scorer, "nested")
-        found = scored(
+        scorer.refuse_density("nested")
+        scores = score_experiments(
             scorer,
             self.values[None],
-            self.experiments.test,
+            self.rows,
+            self.experiments.test.ptr,
             self.y,
             self.weights,
             self.groups,
             each_target=goal.per_target,
         )
         pooled = goal.pooled if pooled is None else pooled
-        total = whole(found, pooled=pooled, per_target=goal.per_target)
+        total = scores.first(pooled=pooled, per_target=goal.per_target)
         return total if goal.per_target else float(total[0])
 
     @property
@@ -233,7 +234,7 @@ def nested_predictions(
     fitted: Fitted, cv: Any, groups: ArrayLike | None = None, way: Way | None = None
 ) -> NestedPredictions:
     """Return predictions of the outer rows, with everything chosen on the rows that are left."""
-    refuse_density(fitted.goal.scoring, "nested")
+    fitted.goal.scoring.refuse_density("nested")
     if groups is not None:
         fitted = fitted.changed(groups=check_groups(groups, fitted.problem.weights.size))
     problem = fitted.problem

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
-from holdfast.answers.units import codes_of, overlapping, steps_of
 from holdfast.core.experiments import Ragged
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
@@ -27,6 +26,7 @@ from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
+from holdfast.scores.units import codes_of, overlapping, steps_of
 from holdfast.splitters.cv import check_groups
 
 __all__ = ["PermutationTest", "Shuffle", "permutation_test"]

@@ -14,7 +14,8 @@ from holdfast.core.data import Unpenalised
 from holdfast.core.experiments import Experiments
 from holdfast.core.tasks import Policy
 from holdfast.scores.choice import Choice, choose
-from holdfast.scores.scoring import Scores, Scoring
+from holdfast.scores.scorers import Scoring
+from holdfast.scores.scoring import Scores
 
 __all__ = ["Goal", "Problem"]
 

@@ -66,7 +66,7 @@ from holdfast.kernels.typical import total_eigenvalue, typical_widths
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
-from holdfast.scores.scoring import resolve_scoring
+from holdfast.scores.scorers import resolve_scoring
 from holdfast.splitters.cv import as_experiments
 
 

@@ -29,7 +29,7 @@ from holdfast.exceptions import (
     warn,
 )
 from holdfast.kernels import Kernel, Linear, Precomputed
-from holdfast.scores.scoring import Scoring
+from holdfast.scores.scorers import Scoring
 
 #: The largest size of a target.
 LARGEST_TARGET = 1e75

@@ -18,7 +18,6 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import Model, make_model
 from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider, warn_of_selection
-from holdfast.answers.scored import scored
 from holdfast.core.accuracy import warn_of_rounding
 from holdfast.core.gaussian import second_moments
 from holdfast.core.lapack import SMALL, piece_threads, run_pieces
@@ -30,7 +29,7 @@ from holdfast.kernels.grid import Candidate
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
 from holdfast.scores.penalties import Penalties, extended
-from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine
+from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine, score_experiments
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
@@ -69,7 +68,7 @@ class Planned:
         and scorers of users, which may keep a state, run one after the other.
         """
         model, plan = self.fitted.model, self.plan
-        ours = self.fitted.goal.scoring.fast is not None and not takes_objects(model.kernel)
+        ours = self.fitted.goal.scoring.metric is not None and not takes_objects(model.kernel)
         bytes_needed = [cost.bytes for cost in plan.costs if cost.path == plan.path]
         dense = model.smoother.form == "kernel" and model.smoother.order >= SMALL
         if not (ours and dense and bytes_needed):
@@ -106,10 +105,11 @@ class Planned:
                 self.seen.append((alphas, values))
             labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
             moments = partial(_moments, model, tasks, alphas, labels, values)
-            found = scored(
+            found = score_experiments(
                 goal.scoring,
                 values,
-                tasks.test,
+                tasks.test.values,
+                tasks.test.ptr,
                 labels,
                 problem.score_weights,
                 problem.groups,

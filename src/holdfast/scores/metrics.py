@@ -1,53 +1,21 @@
-"""Scores of many experiments from sums over their rows, without a scorer call per experiment.
+"""What a score is: a value of every row, and what their weighted mean becomes.
 
-A metric such as the mean squared error is a function of one weighted sum per experiment. One
-pass over the rows, for a few alphas at a time, then gives the score of every experiment, of all
-rows pooled and of all rows but one block of experiments (for the jackknife), each target by itself.
-
-The numbers are those of the scikit-learn scorers of the same name, up to rounding.
+The mean squared error, R² with the variance of the targets in hand, the accuracy, the log loss are
+functions of one weighted mean over rows. That one statement gives the score of every experiment and
+of all rows together (`holdfast.scores.scoring`), its standard error (`holdfast.scores.row_means`),
+and how it is printed. The numbers are those of the scikit-learn scorers of the same name, up to
+rounding.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.scores.probabilities import of_own_class
-from holdfast.scores.standard_errors import experiment_blocks
 
-__all__ = ["METRICS", "Metric", "ScoredRows", "moment_scores", "spreads"]
-
-
-_BATCH = 1 << 16  # values in a cache
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Test rows of the experiments that have any weight, one experiment after the other.
-
-    Attributes
-    ----------
-    y : (k, v) ndarray
-        Targets, or labels of shape (k,) for a scorer that is called.
-    weights : (k,) ndarray
-        Row weights, all positive.
-    ptr : (n_used + 1,) ndarray
-        Experiment j has the rows ``ptr[j]:ptr[j + 1]``, at least one.
-    groups : (k,) ndarray or None
-        Group of each row, for a scorer that takes groups.
-    """
-
-    y: npt.NDArray[np.generic]
-    weights: FloatArray
-    ptr: IntArray
-    groups: npt.NDArray[np.generic] | None = None
-
-    @property
-    def counts(self) -> IntArray:
-        """Number of rows of each experiment."""
-        return np.diff(self.ptr)
+__all__ = ["METRICS", "Metric", "in_words", "segment_sums", "spreads"]
 
 
 @dataclass(frozen=True)
@@ -59,11 +27,13 @@ class Metric:
     row_value : callable
         (predictions (b, k, v), y) -> (b, k, v) values to be averaged with the row weights.
     finish : callable
-        (mean value, spread of y) -> score; elementwise.
+        (mean value, variance of y) -> score; elementwise.
+    slope : callable
+        The derivative of `finish` with respect to the mean value.
     uses_spread : bool
         Whether `finish` uses the weighted variance of y over the same rows.
     linear : bool
-        Whether the score of the mean is the mean of the scores of single rows, the spread given.
+        Whether the score of the mean is the mean of the scores of single rows, the variance given.
     of : {"values", "decisions", "probabilities"}
         What `row_value` takes: predictions of numbers with the targets, or decision values or
         class probabilities with the index of each row's class, (k, 1).
@@ -71,6 +41,7 @@ class Metric:
 
     row_value: Callable[[FloatArray, FloatArray], FloatArray]
     finish: Callable[[FloatArray, FloatArray], FloatArray]
+    slope: Callable[[FloatArray, FloatArray], FloatArray]
     uses_spread: bool = False
     linear: bool = True
     of: str = "values"
@@ -114,20 +85,68 @@ def _r2(mean_square: FloatArray, spread: FloatArray) -> FloatArray:
     return np.where(constant, np.where(mean_square == 0, 1.0, 0.0), 1.0 - ratio)
 
 
+def _gain(mean: FloatArray, _: FloatArray) -> FloatArray:
+    return mean
+
+
+def _loss(mean: FloatArray, _: FloatArray) -> FloatArray:
+    return -mean
+
+
+def _up(mean: FloatArray, _: FloatArray) -> FloatArray:
+    return np.ones_like(mean)
+
+
+def _down(mean: FloatArray, _: FloatArray) -> FloatArray:
+    return -np.ones_like(mean)
+
+
+def _root(mean: FloatArray, _: FloatArray) -> FloatArray:
+    return -np.sqrt(np.maximum(mean, 0.0))
+
+
+def _of_root(mean: FloatArray, _: FloatArray) -> FloatArray:
+    return np.asarray(-0.5 / np.sqrt(np.maximum(mean, np.finfo(float).tiny)))
+
+
+def _over_variance(mean: FloatArray, spread: FloatArray) -> FloatArray:
+    return np.where(spread == 0, 0.0, -1.0 / np.where(spread == 0, 1.0, spread)) + 0.0 * mean
+
+
 METRICS: dict[str, Metric] = {
-    "neg_mean_squared_error": Metric(_squared_error, lambda mean, _: -mean),
-    "neg_root_mean_squared_error": Metric(
-        _squared_error, lambda mean, _: -np.sqrt(mean), linear=False
-    ),
-    "neg_mean_absolute_error": Metric(_absolute_error, lambda mean, _: -mean),
-    "r2": Metric(_squared_error, _r2, uses_spread=True),
-    "accuracy": Metric(_hit, lambda mean, _: mean, of="decisions"),
-    "neg_log_loss": Metric(_log_probability, lambda mean, _: mean, of="probabilities"),
-    "neg_brier_score": Metric(_squared_difference, lambda mean, _: -mean, of="probabilities"),
+    "neg_mean_squared_error": Metric(_squared_error, _loss, _down),
+    "neg_root_mean_squared_error": Metric(_squared_error, _root, _of_root, linear=False),
+    "neg_mean_absolute_error": Metric(_absolute_error, _loss, _down),
+    "r2": Metric(_squared_error, _r2, _over_variance, uses_spread=True),
+    "accuracy": Metric(_hit, _gain, _up, of="decisions"),
+    "neg_log_loss": Metric(_log_probability, _gain, _up, of="probabilities"),
+    "neg_brier_score": Metric(_squared_difference, _loss, _down, of="probabilities"),
+}
+
+#: What scores are called in print, and what becomes of the number.
+_WORDS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
+    "neg_mean_squared_error": ("RMSE", lambda score: np.sqrt(np.maximum(-score, 0.0))),
+    "neg_root_mean_squared_error": ("RMSE", np.negative),
+    "neg_mean_absolute_error": ("MAE", np.negative),
+    "r2": ("R²", np.positive),
+    "neg_brier_score": ("Brier score", np.negative),
+    "roc_auc": ("AUC", np.positive),
+    "pearson": ("Pearson's r", np.positive),
+    "kendall_tau": ("Kendall's τ", np.positive),
 }
 
 
-def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
+def in_words(name: str) -> tuple[str, Callable[[FloatArray], FloatArray]]:
+    """Return what a score is called in print, and the function of the score that is printed.
+
+    A mean squared error is printed as its root, in the unit of the target; other losses without
+    their minus sign.
+    """
+    plain = name.removeprefix("neg_").replace("_", " ")
+    return _WORDS.get(name, (plain, np.negative if name.startswith("neg_") else np.positive))
+
+
+def segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
     """Return the sums of the rows (…, k, v) from each start to the next: (…, n_used, v)."""
     if len(starts) == values.shape[-2]:  # one row in every experiment
         return values
@@ -137,86 +156,11 @@ def _segment_sums(values: FloatArray, starts: IntArray) -> FloatArray:
 def spreads(y: FloatArray, weights: FloatArray, ptr: IntArray) -> FloatArray:
     """Return the weighted variances (n, v) of y in each experiment; 0 if constant, nan of a row."""
     starts, counts, w = ptr[:-1], np.diff(ptr), weights[:, None]
-    total = _segment_sums(w, starts)
-    mean = _segment_sums(w * y, starts) / total
+    total = segment_sums(w, starts)
+    mean = segment_sums(w * y, starts) / total
     centred = y - np.repeat(mean, counts, axis=0)
-    variance = _segment_sums(w * centred * centred, starts) / total
+    variance = segment_sums(w * centred * centred, starts) / total
     # Rounding of the mean would make a constant target seem to vary.
     variance[np.maximum.reduceat(y, starts) == np.minimum.reduceat(y, starts)] = 0.0
     variance[counts < 2] = np.nan
     return variance
-
-
-def _replicates(
-    metric: Metric, rows: ScoredRows, y: FloatArray
-) -> Callable[[FloatArray], FloatArray]:
-    """Return a function from sums (b, n_used, v) to scores without each block (b, blocks, v)."""
-    block = experiment_blocks(len(rows.ptr) - 1)
-    row_block, order = np.repeat(block, rows.counts), np.argsort(block, kind="stable")
-    kept = [np.flatnonzero(row_block != b) for b in range(int(block.max()) + 1)]
-    starts = np.searchsorted(block[order], np.arange(len(kept)))
-    total = np.array([[rows.weights[k].sum()] for k in kept])
-    spread = [spreads(y[k], rows.weights[k], np.array([0, k.size]))[0] for k in kept]
-    others = 1.0 - np.eye(len(kept))  # adds up the other blocks: nothing cancels
-
-    def scores(sums: FloatArray) -> FloatArray:
-        mean = others @ _segment_sums(sums[:, order], starts) / total
-        return _finite(metric.finish(mean, np.array(spread)))
-
-    return scores
-
-
-def moment_scores(
-    metric: Metric, rows: ScoredRows, predictions: Callable[[slice], FloatArray], n_alphas: int
-) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None]]:
-    """Return, a few alphas at a time, the scores of each target.
-
-    Those of all rows together (b, v), of each experiment (b, n_used, v), and of all rows without
-    one block of experiments (b, n_blocks, v), or None where all experiments have a score.
-
-    Parameters
-    ----------
-    metric : Metric
-        One of `METRICS`.
-    rows : ScoredRows
-        y of shape (k, v); of classes the index, of shape (k, 1).
-    predictions : callable
-        slice of alphas -> (b, k, v) predictions of the rows (or what the metric takes), of as many
-        alphas at a time as fit into a cache.
-    n_alphas : int
-        How many alphas.
-
-    Notes
-    -----
-    O(k v) time per alpha, and memory for a few of them. Replicates (scores without one of at most
-    20 blocks of experiments) are made only where an experiment with a single row leaves R²
-    undefined.
-    """
-    y = np.asarray(rows.y, dtype=np.float64)
-    weights, total = rows.weights[:, None], rows.weights.sum()
-    starts = rows.ptr[:-1]
-    split_weight, weighted = _segment_sums(weights, starts), bool((rows.weights != 1.0).any())
-    jackknife = metric.uses_spread and len(starts) > 1 and bool((rows.counts < 2).any())
-    replicates = _replicates(metric, rows, y) if jackknife else None
-    whole_spread = split_spread = np.zeros(1)  # for a metric that does not use it
-    if metric.uses_spread:
-        split_spread = spreads(y, rows.weights, rows.ptr)
-        whole_spread = spreads(y, rows.weights, rows.ptr[[0, -1]])[0]
-    batch = max(1, _BATCH // max(1, y.size))
-    for i in range(0, n_alphas, batch):
-        with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
-            values = metric.row_value(predictions(slice(i, i + batch)), y)
-            if weighted:
-                values *= weights
-            sums = _segment_sums(values, starts)  # (b, n_used, v)
-            pooled = _finite(metric.finish(sums.sum(axis=1) / total, whole_spread))
-            splits = _finite(metric.finish(sums / split_weight, split_spread))
-            without = None if replicates is None else replicates(sums)
-        yield pooled, splits, without
-
-
-def _finite(scores: FloatArray) -> FloatArray:
-    """Return scores with nan for every value that is not finite."""
-    if np.isfinite(scores.sum()):
-        return np.ascontiguousarray(scores)  # sums of these depend on the order in memory
-    return np.where(np.isfinite(scores), scores, np.nan)

@@ -10,7 +10,7 @@ an end, the grid is extended there, once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,20 +112,10 @@ def extended(
         return alphas, scores  # all penalties are alike
     below, above = penalties.beyond(best)
     if below.size:
-        alphas, scores = np.concatenate([below, alphas]), _joined(score(below), scores)
+        alphas, scores = np.concatenate([below, alphas]), Scores.joined([score(below), scores])
     if above.size:
-        alphas, scores = np.concatenate([alphas, above]), _joined(scores, score(above))
+        alphas, scores = np.concatenate([alphas, above]), Scores.joined([scores, score(above)])
     return alphas, scores
-
-
-def _joined(one: Scores, other: Scores) -> Scores:
-    """Return the scores of two grids as those of one."""
-    columns = {
-        f.name: np.concatenate([getattr(one, f.name), getattr(other, f.name)])
-        for f in fields(Scores)
-        if getattr(one, f.name) is not None
-    }
-    return replace(one, **columns)
 
 
 def kernel_parts(results: Mapping[str, Any]) -> list[slice]:

@@ -23,8 +23,8 @@ from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.exceptions import InvalidInputError
-from holdfast.scores.metrics import METRICS
+from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.scores.metrics import METRICS, Metric
 from holdfast.scores.probabilities import Sigmoids, happened, sigmoids
 from holdfast.scores.ranking import RANKING, GroupScorer
 
@@ -151,8 +151,8 @@ class Scoring:
     takes_weights : bool
         Whether the scorer accepts ``sample_weight``. One that does not treats all rows of positive
         weight alike.
-    fast : str or None
-        The entry of `holdfast.scores.metrics.METRICS` that gives the same numbers, if there is one.
+    metric : Metric or None
+        What gives the same numbers by sums over rows, if there is such a thing.
     takes_groups : bool
         Whether the scorer accepts ``groups``, the group of each row.
     """
@@ -161,7 +161,7 @@ class Scoring:
     scorer: Callable[..., float]
     classes: AnyArray | None
     takes_weights: bool
-    fast: str | None
+    metric: Metric | None
     takes_groups: bool = False
 
     def other(self, scoring: Any) -> "Scoring":
@@ -180,7 +180,17 @@ class Scoring:
     @property
     def density(self) -> bool:
         """Whether it scores a predictive distribution, which predictions alone do not give."""
-        return self.scorer is _needs_law
+        return self.name == DENSITY
+
+    def refuse_density(self, answer: str) -> None:
+        """Raise if an answer has no distribution, which this scorer needs."""
+        if self.density:
+            raise NotSupportedError(
+                f"{answer} scores predictions; scoring={self.name!r} needs their distribution. "
+                "fit, held_out(...).score, score_interval and permutation_test have it; here, use "
+                'a scorer such as "neg_mean_squared_error".',
+                argument="scoring",
+            )
 
     def score(
         self,
@@ -317,12 +327,12 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
             "sklearn.metrics.make_scorer (greater_is_better=False for a loss)",
             argument="scoring",
         )
-    fast = next((metric for metric in METRICS if is_scorer(scorer, metric)), None)
-    if fast is not None and (METRICS[fast].of == "values") != (classes is None):
-        fast = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
+    known = next((METRICS[metric] for metric in METRICS if is_scorer(scorer, metric)), None)
+    if known is not None and (known.of == "values") != (classes is None):
+        known = None  # a metric for the other kind of task: scikit-learn accepts or refuses it
     takes_groups = not hasattr(scorer, "_score_func") and _takes(scorer, "groups")
     weights = _takes(scorer, "sample_weight")
-    return Scoring(name, scorer, classes, weights, fast, takes_groups)
+    return Scoring(name, scorer, classes, weights, known, takes_groups)
 
 
 def _needs_law(estimator: Any, X: Any, y: Any) -> float:

@@ -18,7 +18,7 @@ __all__ = [
     "mean_and_std",
     "mean_and_variance",
     "mean_of_defined",
-    "of_replicates",
+    "of_sums",
     "over_splits",
 ]
 
@@ -29,10 +29,10 @@ SPARSE = 20
 
 
 def experiment_blocks(n_experiments: int) -> IntArray:
-    """Return the block of each experiment, 0 to at most 19, blocks of nearly equal size.
+    """Return the block of each of some units, 0 to at most 19, blocks of nearly equal size.
 
-    Experiments are dealt out in one fixed shuffled order. They are the exchangeable units, and
-    neighbours in the list (often sorted by time or by y) must not share a block.
+    They are dealt out in one fixed shuffled order: neighbours in the list (often sorted by time or
+    by y) must not share a block.
     """
     n_blocks = min(MAX_BLOCKS, n_experiments)
     block = np.empty(n_experiments, dtype=np.int64)
@@ -101,15 +101,15 @@ def over_splits(splits: FloatArray) -> FloatArray:
     return np.asarray(splits.std(axis=1, ddof=1) / np.sqrt(n))
 
 
-def of_replicates(replicates: FloatArray) -> FloatArray:
-    """Return the standard error from scores (c, g, …) without each of g blocks: the jackknife.
+def of_sums(terms: FloatArray) -> FloatArray:
+    """Return the standard error of the sum of n terms (c, n, …) about zero, each independent.
 
-    se² = (g − 1)/g Σ_b (θ_(b) − mean θ)², over the blocks that leave a defined score; nan with
-    fewer than two.
+    se² = n/(n − 1) Σ_j t_j², as `mean_and_variance` of units; nan with fewer than two.
     """
-    g = np.isfinite(replicates).sum(axis=1)
-    _, std = mean_and_std(replicates)
-    return np.where(g > 1, np.sqrt(np.maximum(g - 1, 0)) * std, np.nan)
+    n = terms.shape[1]
+    if n < 2:
+        return np.full((len(terms), *terms.shape[2:]), np.nan)
+    return np.asarray(np.sqrt(np.square(terms).sum(axis=1) * (n / (n - 1))))
 
 
 def jackknife(
@@ -124,11 +124,18 @@ def jackknife(
     units : ndarray of int, shape (k,)
         The unit of each value. At most 20 blocks of units are left out in turn; nan with fewer
         than two units, or where a score is undefined.
+
+    Notes
+    -----
+    se² = (g − 1)/g Σ_b (θ_(b) − mean θ)² over the scores θ_(b) without each of g blocks.
     """
     code = np.unique(units, return_inverse=True)[1]
     block = experiment_blocks(int(code.max()) + 1)[code]
     whole = score(np.arange(units.size))
-    parts = [score(np.flatnonzero(block != b)) for b in range(int(block.max()) + 1)]
-    if len(parts) < 2 or not np.isfinite(parts).all():
+    parts = np.stack(
+        [score(np.flatnonzero(block != b)) for b in range(int(block.max()) + 1)], axis=1
+    )
+    g = parts.shape[1]
+    if g < 2 or not np.isfinite(parts).all():
         return whole, np.full_like(whole, np.nan)
-    return whole, of_replicates(np.stack(parts, axis=1))
+    return whole, np.sqrt(g - 1) * parts.std(axis=1)

@@ -19,9 +19,9 @@ from sklearn.model_selection import (
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.partitions import partitions
-from holdfast.answers.units import held_out_units
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.scores.standard_errors import mean_and_variance
+from holdfast.scores.units import held_out_units
 from holdfast.splitters.cv import as_experiments
 
 M = 45

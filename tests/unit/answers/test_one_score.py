@@ -19,8 +19,8 @@ from sklearn.model_selection import (
 import holdfast
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.permutation import Shuffle
-from holdfast.answers.units import units_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
+from holdfast.scores.units import units_of
 from holdfast.splitters import (
     HBlock,
     LeaveNeighbourhoodOut,

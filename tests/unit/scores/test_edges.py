@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.metrics import r2_score
 
-import holdfast.scores.metrics as metrics
+import holdfast.scores.scoring as scoring
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.scores.choice import EXTEND, choose, rank, warn_at_edge
 from holdfast.scores.metrics import _hit, _r2
@@ -18,16 +17,9 @@ from holdfast.scores.penalties import (
     default_penalties,
     extended,
 )
-from holdfast.scores.scoring import (
-    MAX_SPLITS,
-    Scores,
-    combine,
-    decision_to_label_index,
-    resolve_scoring,
-    score_experiments,
-    summarise,
-)
-from holdfast.scores.standard_errors import mean_and_std, of_replicates
+from holdfast.scores.scorers import decision_to_label_index, resolve_scoring
+from holdfast.scores.scoring import MAX_SPLITS, Scores, combine, score_experiments
+from holdfast.scores.standard_errors import mean_and_std
 
 RNG = np.random.default_rng(17)
 STEP = DECADES / (COUNT - 1)
@@ -46,18 +38,15 @@ def made(sizes, v=1, a=3, name="r2", weights=None, **options):
 # -- experiments of one row --------------------------------------------------------------------
 
 
-def test_one_experiment_of_a_single_row_takes_a_jackknife():
+def test_one_experiment_of_a_single_row_lends_r2_the_error_of_a_mean():
     """Its R² is undefined, so the standard error is that of the pooled score."""
     sizes = [1, 6, 7]
     y, p, scores = made(sizes)
-    ends = np.cumsum([0, *sizes])
-    assert scores.replicates is not None
     for i in range(3):
-        left = [np.delete(np.arange(14), np.arange(ends[j], ends[j + 1])) for j in range(3)]
-        values = np.array([r2_score(y[k], p[i][k]) for k in left])
-        order = np.argsort(scores.replicates[i])
-        assert_allclose(scores.replicates[i][order], np.sort(values), rtol=1e-10)
-        assert_allclose(scores.se[i], np.sqrt(2 / 3 * np.square(values - values.mean()).sum()))
+        square = ((y - p[i]) ** 2)[:, 0]
+        parts = np.split(square - square.mean(), np.cumsum(sizes)[:-1])
+        sums = np.array([part.sum() for part in parts]) / 14 / y.var()
+        assert_allclose(scores.se[i], np.sqrt(3 / 2 * np.square(sums).sum()))
     assert_array_equal(np.isnan(scores.splits), [[True, False, False]] * 3)
     assert_allclose(scores.mean, scores.splits[:, 1:].mean(axis=1))
     assert_allclose(scores.std, scores.splits[:, 1:].std(axis=1))
@@ -65,34 +54,22 @@ def test_one_experiment_of_a_single_row_takes_a_jackknife():
 
 def test_two_rows_are_enough_for_a_score():
     _, _, scores = made([2, 2, 5])
-    assert scores.replicates is None
     assert np.isfinite(scores.splits).all()
     assert_allclose(scores.se, scores.splits.std(axis=1, ddof=1) / np.sqrt(3))
 
 
 def test_one_experiment_alone_has_no_jackknife():
     _, _, scores = made([5])
-    assert scores.replicates is None
     assert np.isnan(scores.se).all()
 
 
 @pytest.mark.parametrize("batch", [1, 30, 1 << 16])
 def test_a_few_penalties_at_a_time(monkeypatch, batch):
     _, _, whole = made([3, 4, 1], v=2, a=5)
-    monkeypatch.setattr(metrics, "_BATCH", batch)
+    monkeypatch.setattr(scoring, "_BATCH", batch)
     _, _, parts = made([3, 4, 1], v=2, a=5)
-    for field in ("pooled", "splits", "mean", "std", "se", "replicates", "per_target_se"):
+    for field in ("pooled", "splits", "mean", "std", "se", "per_target_se"):
         assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
-
-
-def test_replicates_that_are_undefined_do_not_count():
-    replicates = np.array([[1.0, 3.0, np.nan], [1.0, np.nan, np.nan], [np.nan] * 3])
-    found = of_replicates(replicates)
-    assert found[0] == pytest.approx(np.sqrt(1.0) * 1.0)  # two of them: (g − 1)/g · Σ(θ − mean)²
-    assert np.isnan(found[1:]).all()
-    four = of_replicates(np.array([[1.0, 2.0, 3.0, 6.0]]))
-    assert found[0] == 1.0
-    assert four[0] == pytest.approx(np.sqrt(3 / 4 * 14.0))
 
 
 def test_mean_and_deviation_of_what_is_defined():
@@ -199,7 +176,7 @@ def test_as_many_experiments_as_may_be_called_one_by_one():
         )  # fmt: skip
         assert (calls.count(2) == n) is each
         assert np.isfinite(scores.splits).all() == each
-        assert (scores.replicates is None) is each
+        assert np.isfinite(scores.se).all() == each
 
 
 def test_a_value_that_is_no_number():
@@ -214,7 +191,7 @@ def test_a_value_that_is_no_number():
 
 def test_a_summary_of_many_splits_goes_in_parts():
     splits = RNG.normal(size=(3, (1 << 20) // 2 + 3, 1))
-    found = summarise(splits.mean(axis=1), splits)
+    found = Scores.of_targets(splits.mean(axis=1), splits)
     assert_allclose(found.mean, splits[:, :, 0].mean(axis=1))
     assert_allclose(found.std, splits[:, :, 0].std(axis=1))
 
@@ -263,7 +240,7 @@ def test_scores_beyond_the_ends_join_those_of_the_grid():
 
     def score(alphas):
         one = np.log10(alphas)
-        return Scores(one, one[:, None], one + 1, one + 2, one + 3, None, np.c_[one, one])
+        return Scores(one, one[:, None], one + 1, one + 2, one + 3, np.c_[one, one])
 
     for best, n in (([0], BELOW), ([COUNT - 1], ABOVE), ([0, COUNT - 1], BELOW + ABOVE), ([4], 0)):
         alphas, scores = extended(grid, score(grid.alphas), np.array(best), score)
@@ -272,7 +249,6 @@ def test_scores_beyond_the_ends_join_those_of_the_grid():
         expected = score(alphas)
         for field in ("pooled", "splits", "mean", "std", "se", "per_target"):
             assert_array_equal(getattr(scores, field), getattr(expected, field))
-        assert scores.replicates is None
 
 
 # -- the choice --------------------------------------------------------------------------------

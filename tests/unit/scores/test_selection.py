@@ -11,7 +11,8 @@ from scipy.stats import rankdata
 
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError
 from holdfast.scores.choice import check_alphas, choose, cv_results, warn_at_edge
-from holdfast.scores.scoring import MAX_COLUMNS, Scores, resolve_scoring, score_experiments
+from holdfast.scores.scorers import resolve_scoring
+from holdfast.scores.scoring import MAX_COLUMNS, Scores, score_experiments
 
 NAN = np.nan
 

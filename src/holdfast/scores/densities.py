@@ -15,11 +15,10 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core.gaussian import SecondMoments
-from holdfast.scores.scoring import Scores, summarise
 
 __all__ = [
     "density_rows",
-    "density_scores",
+    "density_splits",
     "log_densities",
     "standard_deviations",
 ]
@@ -41,7 +40,7 @@ def standard_deviations(moments: SecondMoments) -> FloatArray:
 
 
 def density_rows(moments: SecondMoments, owners: IntArray) -> FloatArray:
-    """Return values (a, k, v) of the test rows whose mean is the score of `density_scores`.
+    """Return values (a, k, v) of the test rows whose mean is the score of `density_splits`.
 
     Rows that are tested together share their joint log density equally.
     """
@@ -49,14 +48,14 @@ def density_rows(moments: SecondMoments, owners: IntArray) -> FloatArray:
     return np.asarray(share[:, owners])
 
 
-def density_scores(moments: SecondMoments) -> Scores:
-    """Return the score "log_density" of held-out predictions; greater is better.
+def density_splits(moments: SecondMoments) -> tuple[FloatArray, FloatArray]:
+    """Return the score "log_density" of each target, pooled (a, v) and by experiment (a, J, v).
 
-    The mean log density per row, of joint densities where an experiment tests several rows.
+    The mean log density per row, of joint densities where an experiment tests several rows; nan
+    for an experiment that tests none.
     """
     total, size = log_densities(moments), moments.count.astype(float)  # (a, J, v)
     used = size > 0
-    by_target = total[:, used].sum(axis=1) / size.sum()  # (a, v)
     splits = np.full(total.shape, np.nan)
     splits[:, used] = total[:, used] / size[used, None]
-    return summarise(by_target, splits)
+    return total[:, used].sum(axis=1) / size.sum(), splits
