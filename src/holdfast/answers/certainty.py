@@ -38,6 +38,7 @@ from holdfast.data.seeds import seed_of
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
 from holdfast.scores.densities import density_rows
+from holdfast.scores.metrics import in_words
 from holdfast.scores.row_means import NoRowMean
 from holdfast.scores.standard_errors import (
     mean_and_variance,
@@ -101,13 +102,12 @@ class ScoreInterval:
     inflation: float | FloatArray = 1.0
 
     def __repr__(self) -> str:
-        parts = (
-            zip(*np.broadcast_arrays(self.score, self.low, self.high), strict=True)
-            if np.ndim(self.score)
-            else [(self.score, self.low, self.high)]
+        name, shown = in_words(self.scoring)
+        values = np.atleast_2d(np.transpose([shown(x) for x in (self.score, self.low, self.high)]))
+        text = "; ".join(
+            f"{score:.4g}, between {min(ends):.4g} and {max(ends):.4g}" for score, *ends in values
         )
-        text = "; ".join(f"{s:.4g}, between {a:.4g} and {b:.4g} on new rows" for s, a, b in parts)
-        return f"<{self.scoring} is {text} ({self.level:.0%}, {self.method}, {self.units})>"
+        return f"<{name} {text} on new rows ({self.level:.0%}, {self.method}, {self.units})>"
 
 
 @shows_progress

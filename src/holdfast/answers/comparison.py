@@ -29,6 +29,7 @@ from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.numbers import check_choice, check_level, whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
+from holdfast.scores.metrics import in_words
 from holdfast.scores.row_means import NoRowMean
 from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
 from holdfast.splitters.cv import check_groups
@@ -72,16 +73,17 @@ class Comparison:
     units: str
 
     def __repr__(self) -> str:
-        first, second = self.names
+        (first, second), (name, shown) = self.names, in_words(self.scoring)
+        one, other = (float(shown(np.asarray(score))) for score in self.scores)
         if self.difference == 0.0 and self.low == self.high:
-            return f"<{first} and {second} have the same {self.scoring}, {self.scores[0]:.4g}>"
+            return f"<{first} and {second} have the same {name}, {one:.4g}>"
         verb = "is better than" if self.difference >= 0 else "is worse than"
         chance = "could be" if self.low <= 0.0 <= self.high else "is more than"
+        ends = sorted(float(shown(self.scores[1] + end)) - other for end in (self.low, self.high))
         return (
-            f"<{first} {verb} {second}, which {chance} chance: {self.scoring} {self.scores[0]:.4g} "
-            f"against {self.scores[1]:.4g}, a difference of {self.difference:.3g}, between "
-            f"{self.low:.3g} and {self.high:.3g} on new rows "
-            f"({self.level:.0%}, {self.method}, {self.units})>"
+            f"<{first} {verb} {second}, which {chance} chance: {name} {one:.4g} against "
+            f"{other:.4g}, a difference of {one - other:.3g}, between {ends[0]:.3g} and "
+            f"{ends[1]:.3g} on new rows ({self.level:.0%}, {self.method}, {self.units})>"
         )
 
 

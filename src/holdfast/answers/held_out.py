@@ -148,8 +148,8 @@ class HeldOutPredictions:
         Parameters
         ----------
         scoring : str, callable or None
-            Any scikit-learn scorer, or "kendall_tau", "concordance" (how rows are ordered
-            within groups) or "log_density"; None: as the model does.
+            Any scikit-learn scorer, "pearson", "kendall_tau" or "concordance" (within groups) or
+            "log_density"; None: as the model does.
         pooled : bool or None
             Score all held-out predictions together, or average the scores of the experiments; None:
             as the model does.

@@ -38,6 +38,7 @@ from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress
+from holdfast.scores.metrics import in_words
 from holdfast.scores.scorers import decision_to_label_index
 from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.base import Splitter
@@ -93,10 +94,11 @@ class NestedPredictions:
     frames: str | None = None
 
     def __repr__(self) -> str:
-        score, optimism = np.mean(self.score()), np.mean(self.optimism)
+        name, shown = in_words(self.goal.scoring.name)
+        score, best = (float(shown(np.mean(x))) for x in (self.score(), self.best_score))
         return (
-            f"<nested score {score:.4g} over {len(self.experiments)} outer experiments; choosing "
-            f"flattered best_score_ by {optimism:.2g}>"
+            f"<nested {name} {score:.4g} over {len(self.experiments)} outer experiments; "
+            f"best_score_ is {name} {best:.4g}>"
         )
 
     @property

@@ -26,6 +26,7 @@ from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
+from holdfast.scores.metrics import in_words
 from holdfast.scores.units import codes_of, overlapping, steps_of
 from holdfast.splitters.cv import check_groups
 
@@ -67,11 +68,14 @@ class PermutationTest:
     exchanged: str = "rows"
 
     def __repr__(self) -> str:
-        p = np.array2string(np.asarray(self.p_value), precision=4)
-        better = np.array2string((self.null_scores >= self.score).sum(axis=0))
+        name, shown = in_words(self.scoring)
+        p, score, better = (
+            np.array2string(np.asarray(x), precision=4)
+            for x in (self.p_value, shown(self.score), (self.null_scores >= self.score).sum(axis=0))
+        )
         return (
-            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach the "
-            f"model's {self.scoring}: p = {p}>"
+            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach {name} "
+            f"{score}: p = {p}>"
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:

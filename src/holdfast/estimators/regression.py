@@ -141,8 +141,8 @@ class KernelRidgeCV(OneKernel, Regression):
         test) pairs (every row that is not in train is held out) or of `HoldOut` experiments.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None: negative mean squared error. Scores use `sample_weight`.
-        "kendall_tau" and "concordance" score the order of the rows within the groups of
-        `fit`, averaged over groups; for these, all rows of positive weight count equally.
+        "pearson", "kendall_tau" and "concordance" score how predictions follow the targets within
+        the groups of `fit`, averaged over groups; all rows of positive weight count equally.
         "log_density" scores normal held-out densities instead: the mean log density per row.
     pooled : bool, default=True
         Compare penalties by the score of all held-out predictions together, or by the average

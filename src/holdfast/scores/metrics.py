@@ -9,6 +9,7 @@ rounding.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -124,8 +125,8 @@ METRICS: dict[str, Metric] = {
 }
 
 #: What scores are called in print, and what becomes of the number.
-_WORDS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
-    "neg_mean_squared_error": ("RMSE", lambda score: np.sqrt(np.maximum(-score, 0.0))),
+_WORDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "neg_mean_squared_error": ("RMSE", lambda score: np.sqrt(np.maximum(np.negative(score), 0.0))),
     "neg_root_mean_squared_error": ("RMSE", np.negative),
     "neg_mean_absolute_error": ("MAE", np.negative),
     "r2": ("R²", np.positive),
@@ -136,7 +137,7 @@ _WORDS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
 }
 
 
-def in_words(name: str) -> tuple[str, Callable[[FloatArray], FloatArray]]:
+def in_words(name: str) -> tuple[str, Callable[[Any], Any]]:
     """Return what a score is called in print, and the function of the score that is printed.
 
     A mean squared error is printed as its root, in the unit of the target; other losses without

@@ -1,4 +1,4 @@
-"""How well predictions order the rows of each group: Kendall's τ_b and concordance.
+"""How well predictions follow the targets within groups: Pearson's r, Kendall's τ_b, concordance.
 
 Each score is computed within groups and averaged over the groups that have at least two distinct
 targets; without groups, all rows are one group. All groups are scored together, in O(k log k) for k
@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["RANKING", "GroupScorer", "concordance", "kendall_tau"]
+__all__ = ["RANKING", "GroupScorer", "concordance", "kendall_tau", "pearson"]
 
 NO_ORDER = (
     "no group has two rows with different targets, so there is no order to predict. Score "
@@ -87,8 +87,20 @@ def concordance(y: FloatArray, predictions: FloatArray, groups: IntArray) -> flo
     return _average(share, c.different > 0)
 
 
+def pearson(y: FloatArray, predictions: FloatArray, groups: IntArray) -> float:
+    """Return Pearson's r of each group, averaged; 0 for a group with equal predictions."""
+    c, size = count_pairs(y, predictions, groups), np.maximum(np.bincount(groups), 1)
+    t, p = (v - (np.bincount(groups, v) / size)[groups] for v in (y, predictions))
+    tt, pp, tp = (np.bincount(groups, part) for part in (t * t, p * p, t * p))
+    varies = (c.distinguished > 0) & (tt * pp > 0)
+    return _average(
+        np.where(varies, tp / np.sqrt(np.where(varies, tt * pp, 1.0)), 0.0), c.different > 0
+    )
+
+
 #: The scores by the names that `scoring` knows; greater is better.
 RANKING: dict[str, Callable[[FloatArray, FloatArray, IntArray], float]] = {
+    "pearson": pearson,
     "kendall_tau": kendall_tau,
     "concordance": concordance,
 }

@@ -282,13 +282,12 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Scoring
     scoring : None, str or callable
         None means "neg_mean_squared_error" for regression and "neg_log_loss" for classification:
         of the probabilities that sigmoids make of held-out decisions. "log_density" scores the
-        normal distribution of held-out targets (regression). Otherwise the name of a
-        scikit-learn scorer, "kendall_tau"
-        or "concordance" (see `holdfast.scores.ranking`: within the groups of `fit`, averaged
-        over them, all rows alike), a scorer made by ``sklearn.metrics.make_scorer``, or any
-        ``scorer(estimator, X, y)`` (which may also take ``sample_weight`` and ``groups``) with
-        greater meaning better. It is called with X being the held-out predictions, and should look
-        at X only through the methods of `estimator`.
+        normal distribution of held-out targets (regression). Otherwise the name of a scikit-learn
+        scorer, "pearson", "kendall_tau" or "concordance" (see `holdfast.scores.ranking`: within the
+        groups of `fit`, averaged over them, all rows alike), a scorer made by
+        ``sklearn.metrics.make_scorer``, or any ``scorer(estimator, X, y)`` (which may also take
+        ``sample_weight`` and ``groups``) with greater meaning better. It is called with X being the
+        held-out predictions, and should look at X only through the methods of `estimator`.
     classes : ndarray or None
         Sorted class labels, at least two; None for regression.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -272,3 +274,33 @@ def test_differences_of_equal_models_are_rarely_significant():
         found = holdfast.compare(a, b, n_partitions=10)
         hits.append(found.low <= 0 <= found.high)
     assert abs(np.mean(hits) - 0.9) < 3 * np.sqrt(0.09 / 150)
+
+
+def test_answers_are_printed_in_words():
+    X, y = data()
+    a, b = fitted(X, y), fitted(X, y, kernel="linear")
+    root = f"RMSE {np.sqrt(-a.best_score_):.4g}"
+    assert root in repr(a.score_interval(method="asymptotic"))
+    assert root in repr(holdfast.compare(a, b, method="asymptotic"))
+    assert "neg_" not in "".join(
+        map(repr, (a.nested(5), a.permutation_test(3), a.score_interval()))
+    )
+    found = repr(fitted(X, y, scoring="r2").score_interval(n_partitions=3))
+    assert "R² 0." in found
+    low, high = map(
+        float, re.findall(r"between (-?[\d.]+) and (-?[\d.]+)", repr(a.score_interval()))[0]
+    )
+    assert 0 < low < high
+
+
+def test_breeders_compare_correlations_within_groups():
+    X, y = data()
+    groups = np.arange(M) % 6
+    a, b = (fitted(X, y, groups=groups, scoring="pearson", kernel=k) for k in ("rbf", "linear"))
+    f = held_out(a)
+    each = [stats.pearsonr(y[groups == g], f[groups == g]).statistic for g in range(6)]
+    assert a.best_score_ == pytest.approx(np.mean(each))
+    found = holdfast.compare(a, b)
+    assert (found.method, found.units) == ("asymptotic", "groups")
+    assert found.difference == pytest.approx(a.best_score_ - b.best_score_)
+    assert a.permutation_test(9).score == a.best_score_

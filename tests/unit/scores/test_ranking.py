@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, pearsonr
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
@@ -34,7 +34,11 @@ def twin_tau(y, p):
     return 0.0 if len(set(p)) == 1 else kendalltau(y, p).statistic
 
 
-TWINS = {"kendall_tau": twin_tau, "concordance": twin_concordance}
+def twin_pearson(y, p):
+    return 0.0 if len(set(p)) == 1 else pearsonr(y, p).statistic
+
+
+TWINS = {"pearson": twin_pearson, "kendall_tau": twin_tau, "concordance": twin_concordance}
 
 
 def by_group(name, y, p, groups):

@@ -656,7 +656,11 @@ def test_chunks_of_targets_combine_to_the_whole(name, layout, weighting):
     for field in dataclasses.fields(whole):
         a, b = getattr(found, field.name), getattr(whole, field.name)
         assert (a is None) == (b is None), field.name
-        if field.name == "se" and name == "r2" and np.isnan(whole.splits[:, ptr[1:] > ptr[:-1]]).any():
+        if (
+            field.name == "se"
+            and name == "r2"
+            and np.isnan(whole.splits[:, ptr[1:] > ptr[:-1]]).any()
+        ):
             assert (a >= b).all()  # more than the splits is needed: a bound
         elif a is not None:
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-13, err_msg=field.name)
