@@ -62,7 +62,8 @@ from holdfast.exceptions import HoldfastWarning, NotSupportedError
 from holdfast.kernels import Precomputed
 from holdfast.kernels.dask_rows import DaskRows
 from holdfast.kernels.grid import Candidate, kernel_grid
-from holdfast.kernels.typical import total_eigenvalue, typical_widths
+from holdfast.kernels.smoothers import is_primal
+from holdfast.kernels.typical import least_column, total_eigenvalue, typical_widths
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import Penalties, default_penalties
@@ -271,14 +272,16 @@ class CrossValidatedKernelRidge(
         """Return the penalties to compare with each kernel."""
         if problem.alphas.size:
             return [Penalties(problem.alphas)] * len(candidates)
-        totals = np.empty(len(candidates))
+        totals, least = np.empty(len(candidates)), np.full(len(candidates), np.inf)
         X = problem.X
         if problem.standardize:
             X = StandardisedColumns(X, problem.weights).rows(slice(None))
         for i, candidate in enumerate(candidates):
             data = rows_with_kernel(candidate.kernel, X, problem.basis)
             totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
-        return default_penalties(totals)
+            if is_primal(candidate.kernel, problem.X, problem.basis):
+                least[i] = least_column(X, problem.weights, centred=problem.bias)
+        return default_penalties(totals, least)
 
     def _publish(self, fitted: Fitted) -> None:
         """Keep the fitted model and set the public attributes."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.data.dask import gather, is_dask
@@ -18,6 +19,7 @@ from holdfast.kernels.matrix import KernelData
 
 __all__ = [
     "fine_widths",
+    "least_column",
     "sample_rows",
     "total_eigenvalue",
     "typical_width",
@@ -86,6 +88,21 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
         total = inner if inner > 1e-12 * abs(total) else total
     size = abs(total) * float(weights.sum())
     return size if np.isfinite(size) and size > 0 else 1.0
+
+
+def least_column(X: Any, weights: FloatArray, *, centred: bool) -> float:
+    """Return about the smallest trace that a column of a linear kernel has, of a sample of rows.
+
+    Columns that do not vary count for nothing; inf where no column does.
+    """
+    rows = sample_rows(weights, KERNEL_ROWS)
+    own: Any = gather(X, rows) if is_dask(X) else X[rows]
+    values = np.asarray(own.toarray() if sp.issparse(own) else own, dtype=np.float64)
+    w = weights[rows] / weights[rows].sum()
+    moved = values - w @ values if centred else values
+    traces = w @ np.square(moved)
+    varied = traces[traces > 1e-24 * (w @ np.square(values))]
+    return float(varied.min(initial=np.inf) * weights.sum())
 
 
 def _sample(data: KernelData, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

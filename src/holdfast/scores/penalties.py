@@ -4,7 +4,9 @@ A penalty λ acts against the eigenvalues of the weighted, centred kernel matrix
 the largest: at λ = T every direction of the data is shrunk to half or less, and at T/10⁹ next to
 nothing is. The default grid therefore runs from T/10⁹ to T, so that neither the unit of the columns
 nor the number of rows decides at which end of it the best penalty lies. If the best still lies at
-an end, the grid is extended there, once.
+an end, the grid is extended there, once. Columns of a linear kernel in different units have traces
+many decades apart; the grid then begins below the smallest of them, as far down as double precision
+allows.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ __all__ = ["Penalties", "default_penalties", "extended", "kernel_parts"]
 COUNT, DECADES = 30, 9.0
 #: Penalties that are added beyond an end: two decades down, or four up.
 BELOW, ABOVE = 7, 14
+#: A grid begins this far under the smallest column, but not below this share of T.
+UNDER, LOWEST = 1e-6, 1e-16
 _STEP = DECADES / (COUNT - 1)
 
 
@@ -65,13 +69,15 @@ class Penalties:
         return below[below > 0], above[np.isfinite(above)]
 
 
-def default_penalties(totals: FloatArray) -> list[Penalties]:
+def default_penalties(totals: FloatArray, least: FloatArray | None = None) -> list[Penalties]:
     """Return the default grid of each kernel.
 
     Parameters
     ----------
     totals : ndarray of shape (kernels,)
         T of each kernel: the trace of its weighted, centred matrix.
+    least : ndarray of shape (kernels,), optional
+        The smallest part of T that a column has, for linear kernels; inf for others.
 
     Notes
     -----
@@ -80,8 +86,14 @@ def default_penalties(totals: FloatArray) -> list[Penalties]:
     """
     unit = float(totals[0])
     offsets = np.rint((np.log10(totals) - np.log10(unit)) / _STEP).astype(int)
-    first = offsets - COUNT + 1
-    return [Penalties(_steps(unit, start, COUNT), unit, start) for start in first.tolist()]
+    counts = np.full(len(totals), COUNT)
+    if least is not None:
+        down = np.clip(least * UNDER / totals, LOWEST, 10.0**-DECADES)
+        counts = np.ceil(-np.log10(down) / _STEP - 1e-9).astype(int) + 1
+    return [
+        Penalties(_steps(unit, offset - count + 1, count), unit, offset - count + 1)
+        for offset, count in zip(offsets.tolist(), counts.tolist(), strict=True)
+    ]
 
 
 def _steps(unit: float, first: int, count: int) -> FloatArray:
