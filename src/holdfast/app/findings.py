@@ -654,7 +654,7 @@ def _checked(answer: Answer) -> str:
     error = float(found.chosen_relative_error)
     n = len(found.experiments)
     return (
-        f"Arithmetic: {count(n, 'model')} fitted again without their rows differ from the fast "
+        f"Arithmetic: {count(n, 'model')} refitted without their rows differ from the fast "
         f"predictions by at most {max(error, 1e-16):.0e} standard deviations of "
         f"{quoted(answer.task.target)}."
     )

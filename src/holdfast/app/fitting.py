@@ -610,7 +610,7 @@ def _decisions_without(answer: Answer, rows: Array, X: Array) -> Array:
 
 
 def _verified(answer: Answer) -> Any:
-    """Return how far held-out predictions are from those of models that are fitted again."""
+    """Return how far held-out predictions are from those of refitted models."""
     if answer.clock.left() < 0:
         return None
     return answer.clock.attempt("a check against refits", lambda: answer.fit.model.verify(3))

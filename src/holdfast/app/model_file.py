@@ -2,7 +2,7 @@
 
 A file holds the fitted preparation of the columns (scikit-learn's and skrub's types), the rows
 that the model was fitted to, and what was chosen: kernel, width, penalty, basis rows. The model is
-fitted again when the file is opened, at that one penalty, which is quick; so a file holds no type
+refitted when the file is opened, at that one penalty, which is quick; so a file holds no type
 of holdfast, and outlives its versions. `load` trusts a fixed list of types, and refuses anything
 else by name: opening it could run code of its own.
 """
