@@ -3,8 +3,9 @@
 `Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
 fixed hyper-parameters are linear smoothers, and so are pipelines of these after transformers that
 learn nothing. Their held-out predictions follow from one fit (`holdfast.core`). Everything else
-is left to scikit-learn, with a warning that names what has no closed form: changing an import never
-breaks code.
+is left to scikit-learn, with a warning that names what has no closed form. Every other name of
+`sklearn.model_selection` is here too, and is scikit-learn's own: changing an import never breaks
+code.
 
 | module | what it holds |
 |---|---|
@@ -27,6 +28,10 @@ breaks code.
 -3328
 """
 
+from typing import Any
+
+from sklearn import model_selection as _theirs
+
 from holdfast.model_selection.functions import cross_val_predict, cross_val_score, cross_validate
 from holdfast.model_selection.permutation import permutation_test_score
 from holdfast.model_selection.search import GridSearchCV
@@ -38,3 +43,14 @@ __all__ = [
     "cross_validate",
     "permutation_test_score",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return scikit-learn's own, whatever has no other here: splitters, searches, helpers."""
+    if name.startswith("_") or not hasattr(_theirs, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_theirs, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_theirs.__all__})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from holdfast.model_selection.transformers import (
     parts_of,
     standardised,
     transformed,
+    transformed_targets,
     weights_of,
 )
 
@@ -217,7 +218,7 @@ def answers_of(
         if len(candidates) * experiments.test.values.size * form.Y.shape[1] > MOST_DOUBLES:
             raise Refit("predictions of all candidates and splits would take more than 1 GB")
         for i, found in zip(members, predictions(form, experiments, penalties), strict=True):
-            values[i] = found
+            values[i] = found if form.inverse is None else form.inverse(found)
     assert form is not None
     return Answers(case, experiments, values, form.flat, form.classes, candidates)
 
@@ -266,7 +267,10 @@ def form_and_penalty(case: Case) -> tuple[Form, FloatArray]:
 def _form(case: Case, parts: Parts, rows: _Rows) -> Form:
     """Return the smoother of a pipeline on the rows of a case."""
     weights = weights_of(parts, case.fit_params, routed=routed())
-    form = form_of(parts.model, rows(parts), case.y, weights.model)
+    y, inverse = case.y, None
+    if parts.target is not None:
+        y, inverse = transformed_targets(parts.target, y)
+    form = replace(form_of(parts.model, rows(parts), y, weights.model), inverse=inverse)
     if parts.scaler is not None:
         form = standardised(form, parts.scaler, weights)
     if form.classes is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -105,7 +106,7 @@ def permutation_test_score(
             raise Refit("KernelRidgeCV chooses in every split of every permutation")
         case = case_of(estimator, X, y, groups, cv, params)
         form, penalty = form_and_penalty(case)
-        asked = _asked(case, scoring, groups)
+        asked = _asked(case, scoring, groups, listed=_listed(cv))
         orders = _orders(len(case), n_permutations, groups, random_state)
         scores = _all_scores(case, form, penalty, orders, asked)
     except Refit as refit:
@@ -127,19 +128,20 @@ def permutation_test_score(
 
 
 class _Asked(NamedTuple):
-    """The scorer, and what it and the splitter get beside rows and targets."""
+    """The scorer, what it and the splitter get beside the data, and whether splits are listed."""
 
     scorer: Callable[..., Any]
     score: dict[str, Any]
     split: dict[str, Any]
+    listed: bool
 
 
-def _asked(case: Case, scoring: Any, groups: Any) -> _Asked:
+def _asked(case: Case, scoring: Any, groups: Any, *, listed: bool) -> _Asked:
     """Return what scorer and splitter receive, by request if metadata are routed."""
     try:
         scorer = check_scoring(case.estimator, scoring=on_rows(scoring, case))
         if not routed():
-            return _Asked(scorer, {}, {"groups": groups})
+            return _Asked(scorer, {}, {"groups": groups}, listed)
         router = MetadataRouter(owner="permutation_test_score")
         for name, part, method in (
             ("estimator", case.estimator, "fit"),
@@ -151,7 +153,7 @@ def _asked(case: Case, scoring: Any, groups: Any) -> _Asked:
         found = process_routing(router, "fit", **case.fit_params)
     except (TypeError, ValueError) as error:  # which scikit-learn raises, too
         raise Refit from error
-    return _Asked(scorer, dict(found.scorer.score), dict(found.splitter.split))
+    return _Asked(scorer, dict(found.scorer.score), dict(found.splitter.split), listed)
 
 
 def _orders(m: int, count: int, groups: Any, random_state: Any) -> list[IntArray]:
@@ -170,7 +172,7 @@ def _all_scores(
 ) -> FloatArray:
     """Return the mean score over the splits for targets in each of some orders."""
     m, smoother = len(case), prepared(form)
-    if _same_splits(case.cv):
+    if asked.listed or _same_splits(case.cv):
         experiments = experiments_of(case.splits, m, everything=False)
         blocks = _blocks(orders, experiments.test.values.size * form.Y.shape[1])
         parts = [_scores(case, form, penalty, experiments, o, asked, smoother) for o in blocks]
@@ -186,12 +188,16 @@ def _all_scores(
     return np.concatenate(parts)
 
 
+def _listed(cv: Any) -> bool:
+    """Whether splits are given themselves, and not what makes them."""
+    return not (cv is None or isinstance(cv, numbers.Integral) or hasattr(cv, "split"))
+
+
 def _same_splits(cv: Any) -> bool:
     """Whether permuted targets are split as the others, every time."""
     drawn = getattr(cv, "shuffle", type(cv) is ShuffleSplit)
     seeded = isinstance(getattr(cv, "random_state", 0), int | np.integer)
-    given = type(cv).__name__ == "_CVIterableWrapper"  # a list of splits
-    return given or (type(cv) in SAME_SPLITS and (seeded or not drawn))
+    return type(cv) in SAME_SPLITS and (seeded or not drawn)
 
 
 def _permuted(groups: Any, m: int, generator: Any) -> IntArray:
@@ -224,7 +230,7 @@ def _scores(
     Y = np.hstack([form.Y[order] for order in orders])
     penalties = np.tile(penalty, len(orders))[None]
     (values,) = predictions(replace(form, Y=Y), experiments, penalties, smoother)
-    plain = v == 1 and form.classes is None and not asked.score
+    plain = v == 1 and form.classes is None and form.inverse is None and not asked.score
     measure = _measure_of(asked.scorer) if plain else None
     if measure is not None and experiments.test.sizes.min() > 1:
         return _measured(measure, Y, values, experiments)
@@ -232,6 +238,7 @@ def _scores(
     for i, order in enumerate(orders):
         own = replace(case, y=_safe_indexing(case.y, order))
         part = [values[:, i * v : (i + 1) * v]]
+        part = part if form.inverse is None else [form.inverse(part[0])]
         answers = Answers(own, experiments, part, form.flat, form.classes)
         found[i] = _mean_score(answers, asked)
     return found

@@ -78,6 +78,8 @@ class Form:
     cut : float
         Least squares: scikit-learn drops directions whose singular value is a smaller share of the
         largest.
+    inverse : callable or None
+        From model values to predictions, where targets were transformed.
     """
 
     kernel: Kernel | Precomputed | None
@@ -92,6 +94,7 @@ class Form:
     unit_weights: FloatArray | None = None
     less_mean: bool = False
     cut: float = 0.0
+    inverse: Callable[[FloatArray], FloatArray] | None = None
 
 
 # -- targets and weights ---------------------------------------------------------------------------

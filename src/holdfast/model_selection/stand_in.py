@@ -2,8 +2,8 @@
 
 Scoring, several metrics at once, errors, metadata and the choice between `predict` and
 `decision_function` are left to scikit-learn. Its functions get row numbers instead of rows, and a
-stand-in for the estimator. The `fit` of the stand-in learns which rows a split trains on, and it
-returns the held-out predictions that are already known (`Answers`).
+stand-in for the estimator. The `fit` of the stand-in learns which rows a split trains on, and so
+which split it is; then it returns the held-out predictions that are already known (`Answers`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from hashlib import blake2b
+from itertools import cycle, islice
 from typing import Any, Self
 
 import numpy as np
@@ -73,29 +73,27 @@ class Answers:
     candidates: Sequence[Mapping[str, Any]] = field(default=({},))
 
     @cached_property
-    def split_of(self) -> dict[bytes, int]:
-        """The split that trains on some rows, by a hash of these."""
-        return {_key(train): j for j, (train, _) in enumerate(self.case.splits)}
+    def _order(self) -> cycle[int]:
+        """The splits in the order in which scikit-learn goes through them, again and again."""
+        return cycle(range(len(self.case.splits)))
 
-    @cached_property
-    def _sorted(self) -> dict[int, tuple[IntArray, IntArray]]:
-        """The rows whose predictions a split knows, sorted, and where these are."""
-        return {}
+    def split_of(self, train: IntArray) -> int | None:
+        """Return the split that trains on these rows: the next one, or one that comes later."""
+        some = islice(self._order, len(self.case.splits))
+        return next((j for j in some if np.array_equal(self.case.splits[j][0], train)), None)
 
-    def lookup(self, candidate: int, train: IntArray, rows: IntArray) -> FloatArray | None:
+    def lookup(self, candidate: int, split: int | None, rows: IntArray) -> FloatArray | None:
         """Return model values (k, v) of some rows, or None if one of them is not known."""
-        j = self.split_of.get(_key(train))
-        if j is None:
+        if split is None:
             return None
-        if j not in self._sorted:
-            test, start = self.experiments.test, int(self.experiments.test.ptr[j])
-            order = np.argsort(test[j], kind="stable")
-            self._sorted[j] = test[j][order], start + order
-        known, places = self._sorted[j]
-        at = np.minimum(np.searchsorted(known, rows), known.size - 1)
-        if not np.array_equal(known[at], rows):
+        test, start = self.experiments.test[split], int(self.experiments.test.ptr[split])
+        if np.array_equal(test, rows):
+            return np.asarray(self.values[candidate][start : start + test.size])
+        order = np.argsort(test, kind="stable")
+        at = order[np.minimum(np.searchsorted(test, rows, sorter=order), test.size - 1)]
+        if not np.array_equal(test[at], rows):
             return None
-        return np.asarray(self.values[candidate][places[at]])
+        return np.asarray(self.values[candidate][start + at])
 
     def refitted(self, candidate: int, train: IntArray) -> Any:
         """Return the estimator itself, fitted: for what a model is asked beside predictions."""
@@ -109,11 +107,6 @@ class Answers:
 def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters that no other estimator shares."""
     return {name: clone(value, safe=False) for name, value in params.items()}
-
-
-def _key(train: IntArray) -> bytes:
-    rows = np.ascontiguousarray(train, dtype=np.int64)
-    return blake2b(rows.tobytes(), digest_size=16).digest()
 
 
 class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -135,6 +128,7 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
     def fit(self, rows: IntArray, y: Any = None, **params: Any) -> Self:
         """Learn which rows are trained on."""
         self._train = rows[:, 0]
+        self._split = self.answers.split_of(self._train)
         return self
 
     def predict(self, rows: IntArray) -> AnyArray:
@@ -142,7 +136,7 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         return self._response("predict", rows)
 
     def _response(self, method: str, rows: IntArray) -> AnyArray:
-        values = self.answers.lookup(self.candidate, self._train, rows[:, 0])
+        values = self.answers.lookup(self.candidate, self._split, rows[:, 0])
         if values is None:
             case = self.answers.case
             X, _ = _safe_split(case.estimator, case.X, None, rows[:, 0], self._train)

@@ -8,7 +8,7 @@ the others (a function may centre its input).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,17 +16,34 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import AdditiveChi2Sampler
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from holdfast._typing import FloatArray
 from holdfast.kernels import Linear
 from holdfast.model_selection.recognise import Form, Refit, row_weights
 
-__all__ = ["Parts", "Weights", "parts_of", "standardised", "transformed", "weights_of"]
+__all__ = [
+    "Parts",
+    "Weights",
+    "parts_of",
+    "standardised",
+    "transformed",
+    "transformed_targets",
+    "weights_of",
+]
 
 #: Transformers whose `fit` learns no more than the number of columns.
 STATELESS = (PolynomialFeatures, AdditiveChi2Sampler)
@@ -38,7 +55,8 @@ LOOKED_AT = 64
 class Parts:
     """A model, a scaler directly before it, and transformers before these that learn nothing.
 
-    The scaler is learned inside each experiment. Names are those of the steps, or empty.
+    The scaler is learned inside each experiment. Names are those of the steps, or empty. `target`
+    says what is done to the targets, if anything is.
     """
 
     before: tuple[Any, ...]
@@ -46,10 +64,13 @@ class Parts:
     model: BaseEstimator
     scaler_name: str = ""
     model_name: str = ""
+    target: TransformedTargetRegressor | None = None
 
 
 def parts_of(estimator: Any) -> Parts:
     """Return an estimator, or a pipeline of several steps, by its parts."""
+    if type(estimator) is TransformedTargetRegressor:
+        return replace(parts_of(_inner_regressor(estimator)), target=estimator)
     if type(estimator) is not Pipeline:
         return Parts((), None, estimator)
     try:
@@ -58,7 +79,11 @@ def parts_of(estimator: Any) -> Parts:
         raise Refit from error
     steps = [(n, s) for n, s in estimator.steps[:-1] if s is not None and s != "passthrough"]
     name, last = estimator.steps[-1]
-    if type(last) is Pipeline or last is None or isinstance(last, str):
+    if (
+        type(last) in (Pipeline, TransformedTargetRegressor)
+        or last is None
+        or isinstance(last, str)
+    ):
         raise Refit("the last step of the Pipeline is not a model")
     scaler, scaler_name = None, ""
     if steps and type(steps[-1][1]) is StandardScaler:
@@ -66,6 +91,37 @@ def parts_of(estimator: Any) -> Parts:
     for _, step in steps:
         _require_stateless(step)
     return Parts(tuple(step for _, step in steps), scaler, last, scaler_name, name)
+
+
+def _inner_regressor(estimator: TransformedTargetRegressor) -> Any:
+    if estimator.transformer is not None:
+        _require_stateless(estimator.transformer)
+    return LinearRegression() if estimator.regressor is None else estimator.regressor
+
+
+def transformed_targets(
+    target: TransformedTargetRegressor, y: Any
+) -> tuple[Any, Callable[[FloatArray], FloatArray]]:
+    """Return targets as the regressor inside gets them, and the way back for its predictions."""
+    try:
+        Y = check_array(y, input_name="y", ensure_2d=False, dtype="numeric")
+        columns = Y.reshape(len(Y), -1)
+        made = clone(target).set_params(regressor=DummyRegressor()).fit(columns[:, :1], Y)
+        change = made.transformer_
+        found = np.asarray(change.transform(columns))
+        few = max(1, min(len(Y) // 2, LOOKED_AT))
+        alone = np.asarray(change.transform(columns[:few]))
+    except Exception as error:  # whatever it is, scikit-learn says it better
+        raise Refit from error
+    if found.shape != columns.shape or not np.allclose(
+        alone, found[:few], rtol=1e-9, atol=0, equal_nan=True
+    ):
+        raise Refit("TransformedTargetRegressor changes a target by the others")
+
+    def inverse(values: FloatArray) -> FloatArray:
+        return np.asarray(change.inverse_transform(values), dtype=float)
+
+    return found[:, 0] if Y.ndim == 1 else found, inverse
 
 
 def _require_stateless(step: Any) -> None:
@@ -77,7 +133,7 @@ def _require_stateless(step: Any) -> None:
         return
     if isinstance(step, str):  # "drop", "passthrough"
         return
-    if type(step) in STATELESS:
+    if type(step) in STATELESS or _is_given(step):
         return
     try:
         learns = get_tags(step).requires_fit
@@ -85,6 +141,17 @@ def _require_stateless(step: Any) -> None:
         raise Refit from error
     if learns:
         raise Refit(f"{type(step).__name__} learns from the rows of each fold")
+
+
+def _is_given(step: Any) -> bool:
+    """Whether a transformer that may learn is told everything, or is fitted and frozen."""
+    if type(step) is OneHotEncoder:
+        rare = step.min_frequency is not None or step.max_categories is not None
+        drops = step.drop is not None and isinstance(step.drop, str) and step.drop != "first"
+        return not (isinstance(step.categories, str) or rare or drops)
+    if type(step) is SplineTransformer:
+        return not isinstance(step.knots, str)
+    return type(step) is FrozenEstimator
 
 
 def _inside(step: Any) -> Iterator[Any] | None:
@@ -105,7 +172,7 @@ def transformed(before: tuple[Any, ...], X: Any, y: Any) -> Any:
         for step in before:
             own = clone(step)
             with config_context(transform_output="default"):
-                whole = own.fit_transform(whole, y)
+                whole = own.fit(whole, y).transform(whole)
                 if index is None:
                     m = whole.shape[0]
                     some_rows = np.linspace(0, m - 1, max(1, min(m // 2, LOOKED_AT)))

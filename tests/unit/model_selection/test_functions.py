@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn.model_selection as theirs
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -32,7 +33,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     Normalizer,
+    OneHotEncoder,
     PolynomialFeatures,
+    SplineTransformer,
     StandardScaler,
 )
 
@@ -47,6 +50,13 @@ def rows(seed=0):
     X = rng.normal(size=(M, 4)) * [1.0, 3.0, 0.2, 1.0] + [0.0, 2.0, 0.0, -1.0]
     y = 5.0 + np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=M)
     return X, y, rng.integers(0, 6, M), rng.uniform(0.2, 3.0, M)
+
+
+KNOTS = np.linspace(-9, 12, 5)[:, None] + np.zeros(4)
+
+
+def signs(X):
+    return np.sign(np.round(X))
 
 
 def similarity(x, z):
@@ -80,6 +90,26 @@ REGRESSORS = {
         ColumnTransformer([("p", PolynomialFeatures(2), [0, 1]), ("a", "passthrough", [2])]),
         "passthrough",
         Ridge(),
+    ),
+    "given knots": make_pipeline(
+        SplineTransformer(knots=np.linspace(-9, 12, 5)[:, None] + np.zeros(4)), Ridge()
+    ),
+    "given categories": make_pipeline(
+        FunctionTransformer(signs),
+        OneHotEncoder(categories=[[-1.0, 0.0, 1.0]] * 4),
+        Ridge(solver="lsqr", tol=1e-14),
+    ),
+    "frozen": make_pipeline(
+        FrozenEstimator(StandardScaler().fit(rows()[0])), KernelRidge(kernel="rbf", alpha=0.3)
+    ),
+    "log of y": TransformedTargetRegressor(Ridge(), func=np.log1p, inverse_func=np.expm1),
+    "log of y, pipeline": TransformedTargetRegressor(
+        make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge(3.0)),
+        func=np.log1p,
+        inverse_func=np.expm1,
+    ),
+    "log of y, gp": TransformedTargetRegressor(
+        gp(RBF(2.0), alpha=0.1, normalize_y=True), func=np.log, inverse_func=np.exp
     ),
 }
 SCALED = {
@@ -398,3 +428,16 @@ def test_splits_as_a_list_and_their_indices():
     for kind in ("train", "test"):
         for a, b in zip(found["indices"][kind], expected["indices"][kind], strict=True):
             assert (a == b).all()
+
+
+def test_changing_the_import_breaks_nothing():
+    """Every other public name is scikit-learn's own; star imports bring the drop-ins alone."""
+    for name in theirs.__all__:
+        if name.startswith("Halving"):  # scikit-learn itself refuses it, until asked for
+            continue
+        own = getattr(ours, name)
+        assert (own is getattr(theirs, name)) == (name not in ours.__all__)
+        assert name in dir(ours)
+    assert ours.train_test_split is theirs.train_test_split
+    with pytest.raises(AttributeError, match="no_such_name"):
+        ours.no_such_name  # noqa: B018

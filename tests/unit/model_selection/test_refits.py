@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import sklearn.model_selection as theirs
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
@@ -30,6 +31,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     MinMaxScaler,
+    OneHotEncoder,
+    PowerTransformer,
     SplineTransformer,
     StandardScaler,
 )
@@ -65,6 +68,11 @@ WITHOUT = {
     "'lsqr'": Ridge(solver="lsqr"),
     "MinMaxScaler": make_pipeline(MinMaxScaler(), Ridge()),
     "SplineTransformer": make_pipeline(SplineTransformer(), Ridge()),
+    "OneHotEncoder": make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge()),
+    "PowerTransformer": TransformedTargetRegressor(Ridge(), transformer=PowerTransformer()),
+    "changes a target by the others": TransformedTargetRegressor(
+        Ridge(), func=centred, inverse_func=centred, check_inverse=False
+    ),
     "depend on the other rows": make_pipeline(FunctionTransformer(centred), Ridge()),
     "not positive semidefinite": KernelRidge(alpha=50.0, kernel="sigmoid", coef0=-1.0),
     "optimizer=None": GaussianProcessRegressor(RBF(), alpha=0.3),
