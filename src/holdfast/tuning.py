@@ -197,8 +197,8 @@ class _Search:
         free = [name for name in _free(self.kernel) if name in numbers]
         self.names = ["alpha", *free, *(n for n in bounds if n not in ("alpha", *free))]
         if "gamma" in self.names and isinstance(model.kernel, str) and model.gamma is None:
-            problem = self.first._problem
-            width = typical_width(type(self.kernel), problem.X, problem.weights)
+            training = self.first._training
+            width = typical_width(type(self.kernel), training.X, training.weights)
             numbers["gamma"] = numbers["gamma"] if width is None else width / 4.0
         alphas = self.first.alphas_
         limits = {"alpha": (alphas.min() / BEYOND, alphas.max() * BEYOND)}

@@ -187,7 +187,7 @@ def test_classifiers():
 
 
 def experiments_of(estimator):
-    return [(e.held_out, e.test) for e in estimator._problem.experiments]
+    return [(e.held_out, e.test) for e in estimator._training.experiments]
 
 
 @each_model

@@ -65,7 +65,7 @@ def fitted(model, weights, alphas, bias=True, kernel="rbf"):
 
 def retrained(model, experiments):
     again = KernelRidgeCV(**{**model.get_params(), "path": "refit", "cv": experiments})
-    return again.fit(X, Y, sample_weight=model._problem.weights).held_out().values
+    return again.fit(X, Y, sample_weight=model._training.weights).held_out().values
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,10 +1,10 @@
 """What follows when each held-out model costs one matrix product.
 
 These questions cost hundreds to thousands of refits elsewhere. They all start from the fitted model
-as a value: `Fitted` (`fitted`) is a `Problem` with a `Goal` (`problem`), a kernel on its rows with
-its smoother (`model`, `rows`), and a choice. Each module above is one answer: a small frozen
-result, printed as a sentence, and a function that returns it, with the documentation that users
-see: the estimators have it as a method. All score held-out predictions by one function (`scored`).
+as a value, `Fitted`: `TrainingData` with an `Objective`, a kernel on its rows with its smoother
+(`Model`), and the penalty that was chosen. Each module is one answer: a small frozen result,
+printed as a sentence, and a function that returns it, with the documentation that users see: the
+estimators have it as a method. All score held-out predictions by `holdfast.scores`.
 
 | module | answers |
 |---|---|
@@ -12,7 +12,6 @@ see: the estimators have it as a method. All score held-out predictions by one f
 | `without` | what would the model predict without some rows, with which coefficients? |
 | `intervals` | within which bounds will a new row's target lie? |
 | `calibration` | how probable is each class for a new row? |
-| `gaussian` | how likely were the held-out targets? |
 | `influence` | which rows, or groups, move the model most? |
 | `nested` | what does the choice of penalty and kernel do to the score? |
 | `certainty` | how far may the score be from the error on new rows? |

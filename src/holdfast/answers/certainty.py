@@ -170,10 +170,10 @@ def score_interval(
     >>> bool(found.low < found.score < found.high)
     True
     """
-    fitted = estimator._asked()
+    fitted = estimator._fitted_state()
     check_choice("method", method, METHODS)
     if groups is not None:
-        given = check_groups(groups, fitted.problem.weights.size)
+        given = check_groups(groups, fitted.training.weights.size)
         fitted = replace(fitted, given_units=given)
     level = check_level(level)
     splits = whole_number("n_splits", n_splits, FEWEST_SPLITS)
@@ -189,9 +189,9 @@ def score_interval(
 
 def random_splits(fitted: Fitted, n_splits: int) -> int:
     """Return how many folds random partitions have, at most `n_splits`; 0 where there are none."""
-    if not (fitted.units.exchangeable and fitted.goal.pooled):
+    if not (fitted.units.exchangeable and fitted.objective.pooled):
         return 0
-    units = np.unique(fitted.units.code[fitted.problem.weights > 0]).size
+    units = np.unique(fitted.units.code[fitted.training.weights > 0]).size
     splits = min(n_splits, units // 2)  # each fold has an error of its own
     return splits if splits >= FEWEST_SPLITS else 0
 
@@ -236,7 +236,7 @@ def _interval(
         )
 
     def plain(x: FloatArray | float) -> float | FloatArray:
-        if fitted.goal.per_target:
+        if fitted.objective.per_target:
             return np.broadcast_to(x, score.shape).copy()
         return float(np.ravel(x)[0])
 
@@ -247,7 +247,7 @@ def _interval(
         plain(standard_error),
         level,
         method,
-        fitted.goal.scoring.name,
+        fitted.objective.scoring.name,
         units or fitted.units.name,
         plain(bias),
         plain(inflation),
@@ -259,7 +259,7 @@ def _of_mean(
 ) -> ScoreInterval:
     """Return the interval of a score that is a function of a mean over rows."""
     score, mean, se = fitted.row_mean(rows), estimate.mean, estimate.standard_error
-    z = quantile(level, fitted.units.freedom(rows[fitted.problem.weights[rows] > 0]))
+    z = quantile(level, fitted.units.freedom(rows[fitted.training.weights[rows] > 0]))
     low, high = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
     slope = np.abs(score.slope(mean))  # near enough for the bias, too
     return _interval(
@@ -275,9 +275,9 @@ def _of_mean(
 
 
 def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
-    rows = fitted.model.tasks(fitted.problem.experiments).test.values
+    rows = fitted.model.tasks(fitted.training.experiments).test.values
     require_exchangeable(fitted, 'method="nested"')
-    if not fitted.goal.pooled:
+    if not fitted.objective.pooled:
         raise NotSupportedError(
             'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
             'experiments. Use method="asymptotic".',
@@ -291,12 +291,12 @@ def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) 
 
 def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
     """Return the score of the experiments of the fit with its standard error over units."""
-    problem, goal = fitted.problem, fitted.goal
-    if goal.scoring.density:
+    training, objective = fitted.training, fitted.objective
+    if objective.scoring.density:
         return _of_density(fitted, level)
-    tested, _, values = fitted.predict(problem.experiments)
+    tested, _, values = fitted.predict(training.experiments)
     rows = tested.test.values
-    if not goal.pooled:
+    if not objective.pooled:
         score, splits = fitted.whole(values, tested.test)
         se, freedom = over_experiments(splits, tested)
         wide = quantile(level, freedom) * se
@@ -315,20 +315,20 @@ def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
 
 def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
     """Return the interval of a score of the distribution of held-out targets."""
-    model, problem, scoring = fitted.model, fitted.problem, fitted.goal.scoring
-    if not fitted.goal.pooled:
+    model, training, scoring = fitted.model, fitted.training, fitted.objective.scoring
+    if not fitted.objective.pooled:
         scoring.refuse_density("score_interval of a model with pooled=False")
-    tasks = model.tasks(problem.experiments)
+    tasks = model.tasks(training.experiments)
     rows, owners = tasks.test.values, tasks.test.owners
 
     def at(alphas: FloatArray) -> FloatArray:
-        errors = problem.labels[rows] - model.held_out(tasks, alphas)
+        errors = training.labels[rows] - model.held_out(tasks, alphas)
         moments = second_moments(model.held_models(tasks, alphas[:1]), alphas, errors)
         return density_rows(moments, owners)
 
-    values = at_own_penalty(at, fitted.alpha, problem.Y.shape[1])
-    used = problem.weights[rows] > 0
-    if not fitted.goal.per_target:
+    values = at_own_penalty(at, fitted.alpha, training.Y.shape[1])
+    used = training.weights[rows] > 0
+    if not fitted.objective.per_target:
         values = values.mean(axis=1, keepdims=True)
     unit = fitted.units.code[rows[used]]
     score, variance = mean_and_variance(values[used], np.ones(unit.size), unit)

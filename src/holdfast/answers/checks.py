@@ -28,7 +28,7 @@ def explain(estimator: Estimator) -> Plan:
     >>> KernelRidgeCV(gamma=10.0).fit(X, y).explain().path
     'spectral'
     """
-    plan = estimator._asked().plan
+    plan = estimator._fitted_state().plan
     assert plan is not None  # every fit has one
     return plan
 
@@ -57,17 +57,17 @@ def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) 
     >>> KernelRidgeCV(gamma=10.0).fit(X, y).verify(3).verified
     True
     """
-    fitted = estimator._asked()
-    model, problem = fitted.model, fitted.problem
-    if problem.reselects:
+    fitted = estimator._fitted_state()
+    model, training = fitted.model, fitted.training
+    if training.reselects:
         raise NotSupportedError(
             'held_out_basis="reselect" refits every experiment already: there is no fast '
             "prediction to verify.",
             argument="held_out_basis",
         )
     count = whole_number("n_experiments", n_experiments)
-    tasks = model.tasks(problem.experiments)
-    path = model.plan(tasks, problem.alphas.size).path
-    chosen = np.flatnonzero(np.isin(problem.alphas, fitted.alpha))
+    tasks = model.tasks(training.experiments)
+    path = model.plan(tasks, training.alphas.size).path
+    chosen = np.flatnonzero(np.isin(training.alphas, fitted.alpha))
     seed = seed_of(random_state)
-    return verify_tasks(model.smoother, tasks, problem.alphas, path, count, seed, chosen)
+    return verify_tasks(model.smoother, tasks, training.alphas, path, count, seed, chosen)

@@ -158,7 +158,9 @@ def compare(
     (True, 'asymptotic')
     """
     entries = [model_a, model_b]
-    known = [entry._asked() if hasattr(entry, "_asked") else None for entry in entries]
+    known = [
+        entry._fitted_state() if hasattr(entry, "_fitted_state") else None for entry in entries
+    ]
     if not any(known):
         raise InvalidInputError(
             "compare needs at least one fitted model of this package, which knows the experiments; "
@@ -187,9 +189,9 @@ def compare(
         method="nested" if found else "asymptotic",
         scores=(one, other),
         names=called,
-        scoring=pair.by.goal.scoring.name,
+        scoring=pair.by.objective.scoring.name,
         level=level,
-        units=pair.by.units.name if pair.by.goal.pooled else "experiments",
+        units=pair.by.units.name if pair.by.objective.pooled else "experiments",
     )
 
 
@@ -231,25 +233,25 @@ class Pair:
         groups: Any,
     ) -> None:
         first = next(found for found in known if found is not None)
-        goal, problem, m = first.goal, first.problem, first.problem.weights.size
+        objective, training, m = first.objective, first.training, first.training.weights.size
         if scoring is not None:
-            goal = replace(goal, scoring=goal.scoring.other(scoring))
-        goal.scoring.refuse_density("compare")
+            objective = replace(objective, scoring=objective.scoring.other(scoring))
+        objective.scoring.refuse_density("compare")
         given = None if groups is None else check_groups(groups, m)
-        labels = problem.groups if given is None else given
+        labels = training.groups if given is None else given
         if cv is not None:
             first = first.changed(experiments=first.experiments_of(cv, labels))
-            goal = replace(goal, cv=cv)
+            objective = replace(objective, cv=cv)
         # One score for all targets, whatever penalties they have.
-        goal = replace(goal, per_target=False)
-        self.by, self.known = replace(first, goal=goal, given_units=given), known
+        objective = replace(objective, per_target=False)
+        self.by, self.known = replace(first, objective=objective, given_units=given), known
         found = [
             _of_predictions(self.by, i, entries[i]) if model is None else self._of_model(i, model)
             for i, model in enumerate(known)
         ]
-        self.tested, self.predictions = _aligned(found, self.by.problem.experiments, m)
+        self.tested, self.predictions = _aligned(found, self.by.training.experiments, m)
         self.rows = self.tested.test.values
-        self.used = np.flatnonzero(problem.weights[self.rows] > 0)
+        self.used = np.flatnonzero(training.weights[self.rows] > 0)
         self.unit = self.by.units.code[self.rows[self.used]]
         whole = [self.by.whole(p, self.tested.test) for p in self.predictions]
         self.scores = [float(score[0]) for score, _ in whole]
@@ -259,7 +261,7 @@ class Pair:
 
     def _of_model(self, i: int, model: Fitted) -> tuple[IntArray, IntArray, FloatArray]:
         """Return (experiment, row, prediction) of everything that a model is tested on."""
-        mine, ours = model.problem, self.by.problem
+        mine, ours = model.training, self.by.training
         same = mine.labels.shape == ours.labels.shape and np.array_equal(mine.labels, ours.labels)
         if not same or not np.array_equal(mine.score_weights, ours.score_weights):
             raise InvalidInputError(
@@ -274,7 +276,7 @@ class Pair:
         self, model: Fitted, experiments: Experiments
     ) -> tuple[Experiments, IntArray, FloatArray]:
         """Return what `Fitted.predict` does, in the unit of the score that is compared."""
-        return replace(model, goal=self.by.goal).predict(experiments)
+        return replace(model, objective=self.by.objective).predict(experiments)
 
     # -- differences -------------------------------------------------------------------------------
 
@@ -291,7 +293,7 @@ class Pair:
     def asymptotic(self) -> Difference:
         """Return the scores on the experiments, with the standard error over units."""
         scores = self.scores[0], self.scores[1]
-        if not self.by.goal.pooled:
+        if not self.by.objective.pooled:
             se, freedom = over_experiments(self.splits[0] - self.splits[1], self.tested)
             return scores, float(se[0]), freedom
         try:
@@ -323,7 +325,7 @@ class Pair:
             )
         require_exchangeable(by, 'method="nested"')
         score = by.row_mean(self.rows)
-        if not by.goal.pooled or score.metric is not None:
+        if not by.objective.pooled or score.metric is not None:
             raise NotSupportedError(
                 f'method="nested" compares means over rows; {score.name} is not one, or '
                 'pooled=False averages over experiments. Use method="asymptotic".',
@@ -331,7 +333,7 @@ class Pair:
             )
 
         def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            used = by.problem.weights[rows] > 0
+            used = by.training.weights[rows] > 0
             rows, (a, b) = rows[used], np.split(predictions[used], 2, axis=1)
             one, other = score.values(a, rows), score.values(b, rows)
             values = np.hstack([one, other, one - other])
@@ -360,7 +362,7 @@ class Pair:
 
 def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray, FloatArray]:
     """Return (experiment, row, prediction) from predictions of any origin."""
-    problem, experiments = by.problem, by.problem.experiments
+    training, experiments = by.training, by.training.experiments
     test = experiments.test
     if isinstance(given, NestedPredictions):
         if not np.array_equal(given.experiments.test.values, test.values):
@@ -370,7 +372,7 @@ def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray,
                 argument="cv",
             )
         return test.owners, test.values, given.values
-    m, v = problem.weights.size, 1 if problem.labels.ndim == 1 else problem.labels.shape[1]
+    m, v = training.weights.size, 1 if training.labels.ndim == 1 else training.labels.shape[1]
     if isinstance(given, list | tuple) and len(given) == len(experiments) and np.ndim(given[0]) > 0:
         parts = [np.asarray(part) for part in given]
         if [len(part) for part in parts] != test.sizes.tolist():
@@ -399,9 +401,9 @@ def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray,
 
 def _as_values(by: Fitted, i: int, array: AnyArray) -> FloatArray:
     """Return predictions (k, v); labels of a classifier become decision values."""
-    classes = by.goal.classes
+    classes = by.objective.classes
     if classes is None:
-        width = by.problem.labels.shape[1]
+        width = by.training.labels.shape[1]
     else:
         width = 1 if len(classes) == 2 else len(classes)
         if array.ndim == 1 and np.isin(array, classes).all():

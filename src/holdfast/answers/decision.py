@@ -21,17 +21,17 @@ __all__ = ["column_coefficients", "decision"]
 
 def decision(fitted: Fitted, rows: Any) -> FloatArray:
     """Return model values (k, v) of checked rows; lazy for a Dask array."""
-    values, trend = _without_trend(fitted, rows), fitted.problem.trend
+    values, trend = _without_trend(fitted, rows), fitted.training.trend
     if trend is None:
         return values
-    _, coefficients = parted(fitted.coefficients.unpenalised, fitted.problem.bias)
+    _, coefficients = parted(fitted.coefficients.unpenalised, fitted.training.bias)
     return values + trend_values(rows, (trend, coefficients))
 
 
 def _without_trend(fitted: Fitted, rows: Any) -> FloatArray:
     """Return the kernel part and the intercept."""
     dual, linear, unpenalised = fitted.coefficients
-    intercept, _ = parted(unpenalised, fitted.problem.bias)
+    intercept, _ = parted(unpenalised, fitted.training.bias)
     if linear is not None:
         found: FloatArray = rows @ linear + intercept
         return found
@@ -50,14 +50,14 @@ def _basis_data(fitted: Fitted) -> tuple[KernelData, IntArray]:
     """Return rows with the kernel, and which of them are basis rows."""
     if fitted.basis_rows is not None:
         return fitted.basis_rows, np.arange(len(fitted.basis_rows))
-    problem = fitted.problem
-    data = rows_with_kernel(fitted.model.kernel, problem.X, problem.basis)
-    return data, expanded_in(fitted.model.basis, problem.weights.size)
+    training = fitted.training
+    data = rows_with_kernel(fitted.model.kernel, training.X, training.basis)
+    return data, expanded_in(fitted.model.basis, training.weights.size)
 
 
 def column_coefficients(fitted: Fitted) -> FloatArray | None:
     """Return the coefficients (d, v) of the columns of X; None unless kernels are linear."""
-    X = fitted.problem.X
+    X = fitted.training.X
     factors = column_factors(fitted.model.kernel, X.shape[1]) if X.ndim == 2 else None
     dual, linear, _ = fitted.coefficients
     if factors is None or linear is not None:

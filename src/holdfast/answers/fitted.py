@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, make_model
-from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.core.gaussian import second_moments
 from holdfast.core.models import HeldOutModels
@@ -63,14 +63,14 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted model: a problem, a smoother and a choice. `fit` makes it, and nothing changes it.
+    """A fitted model: training data, a smoother and a choice. Nothing changes it.
 
     Attributes
     ----------
     model : Model
-        The chosen kernel on all rows, with the problem that it was fitted to.
-    goal : Goal
-        What it is judged by.
+        The chosen kernel on all rows, with the training data that it was fitted to.
+    objective : Objective
+        What its score is.
     alpha : float or ndarray of shape (v,)
         The chosen penalty.
     score : float or ndarray of shape (v,)
@@ -94,7 +94,7 @@ class Fitted:
     """
 
     model: Model
-    goal: Goal
+    objective: Objective
     alpha: float | FloatArray
     score: float | FloatArray = np.nan
     results: dict[str, Any] = field(default_factory=dict)
@@ -113,37 +113,37 @@ class Fitted:
     # -- what was fitted ---------------------------------------------------------------------------
 
     @property
-    def problem(self) -> Problem:
+    def training(self) -> TrainingData:
         """The rows, targets, weights, groups, experiments and penalties."""
-        return self.model.problem
+        return self.model.training
 
     @property
     def frames(self) -> str | None:
         """The library that tables come in."""
-        return self.problem.frames
+        return self.training.frames
 
     @property
     def alphas(self) -> FloatArray:
         """The penalty of each target, shape (v,)."""
-        return np.broadcast_to(np.asarray(self.alpha, dtype=float), self.problem.Y.shape[1])
+        return np.broadcast_to(np.asarray(self.alpha, dtype=float), self.training.Y.shape[1])
 
     @cached_property
     def units(self) -> Units:
-        """What counts as one observation of the score, under the experiments of the problem."""
-        scoring, seen = self.goal.scoring, self.given_units
+        """What counts as one observation of the score, under the experiments of the training."""
+        scoring, seen = self.objective.scoring, self.given_units
         units = self.held_out_together(joint=scoring.name == "log_density")
         if seen is None and scoring.takes_groups:
-            seen = self.problem.groups
+            seen = self.training.groups
         return units if seen is None else replace(units, code=codes_of(seen), name="groups")
 
     def held_out_together(self, *, joint: bool = False) -> Units:
         """Return what the experiments hold out together: rows, groups, or blocks of rows."""
-        experiments, groups = self.problem.experiments, self.problem.groups
-        weights = self.problem.weights
+        experiments, groups = self.training.experiments, self.training.groups
+        weights = self.training.weights
         used = weights > 0
-        placed = isinstance(self.goal.cv, Splitter)
+        placed = isinstance(self.objective.cv, Splitter)
         if not placed and held_out_units(experiments, groups, used.size, used) is None:
-            placed = rows_in_order(experiments, self.problem.Y, weights)
+            placed = rows_in_order(experiments, self.training.Y, weights)
         return units_of(experiments, groups, weights, placed=placed, joint=joint)
 
     @cached_property
@@ -159,9 +159,9 @@ class Fitted:
         Kept once they are made, unless their coefficients would take more than a quarter of the
         memory limit.
         """
-        tasks = len(self.problem.experiments)
-        doubles = self.problem.Y.shape[1] * tasks * self.model.smoother.order
-        small = 8.0 * doubles <= self.problem.memory / 4.0
+        tasks = len(self.training.experiments)
+        doubles = self.training.Y.shape[1] * tasks * self.model.smoother.order
+        small = 8.0 * doubles <= self.training.memory / 4.0
         return self._left_out if small else self._make_left_out()
 
     @cached_property
@@ -169,8 +169,8 @@ class Fitted:
         return self._make_left_out()
 
     def _make_left_out(self) -> LeftOut:
-        tasks = self.model.tasks(self.problem.experiments)
-        errors = self.problem.Y[tasks.test.values] - self.model.at(tasks, self.alphas)
+        tasks = self.model.tasks(self.training.experiments)
+        errors = self.training.Y[tasks.test.values] - self.model.at(tasks, self.alphas)
         return LeftOut(tasks, errors, self.model.held_models(tasks, self.alphas))
 
     @cached_property
@@ -179,37 +179,37 @@ class Fitted:
 
         σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H|.
         """
-        tasks = self.model.tasks(self.problem.experiments)
+        tasks = self.model.tasks(self.training.experiments)
         grid, index = np.unique(self.alphas, return_inverse=True)
-        errors = self.problem.Y[tasks.test.values] - self.model.held_out(tasks, grid)
+        errors = self.training.Y[tasks.test.values] - self.model.held_out(tasks, grid)
         moments = second_moments(self.model.held_models(tasks, grid[:1]), grid, errors)
         return np.sqrt(moments.noise[index, np.arange(index.size)])
 
     # -- the same, asked in another way ------------------------------------------------------------
 
     def changed(self, **fields: Any) -> Fitted:
-        """Return the same model on a problem with other values in some fields.
+        """Return the same model on training data with other values in some fields.
 
         Only fields that the smoother does not depend on: groups, experiments, penalties, labels to
         score by, or what happens to basis rows that are held out.
         """
-        return replace(self, model=self.model.on(replace(self.problem, **fields)))
+        return replace(self, model=self.model.on(replace(self.training, **fields)))
 
     def experiments_of(self, cv: Any, groups: AnyArray | None) -> Experiments:
         """Return the experiments that `cv` stands for on these rows."""
-        problem = self.problem
+        training = self.training
         return as_experiments(
             cv,
-            problem.weights.size,
-            X=None if is_dask(problem.X) else problem.X,
-            y=problem.labels,
+            training.weights.size,
+            X=None if is_dask(training.X) else training.X,
+            y=training.labels,
             groups=groups,
-            classifier=self.goal.classes is not None,
+            classifier=self.objective.classes is not None,
         )
 
     def penalties(self, alpha: float | ArrayLike | None) -> FloatArray:
         """Return the penalty of each target (v,), as the user asks for it; None: as chosen."""
-        v = self.problem.Y.shape[1]
+        v = self.training.Y.shape[1]
         refuse_masked("alpha", alpha)
         wanted = np.asarray(self.alpha if alpha is None else alpha)
         if wanted.shape not in ((), (v,)):
@@ -228,16 +228,16 @@ class Fitted:
         if len(parts) < 2:
             yield self.params, self
             return
-        made = _models(self.problem, [self._candidate(part.start) for part in parts])
+        made = _models(self.training, [self._candidate(part.start) for part in parts])
         for (candidate, model), part in zip(made, parts, strict=True):
             mine = candidate.params == self.params
-            grid = replace(self.problem, alphas=self.results["alpha"][part])
+            grid = replace(self.training, alphas=self.results["alpha"][part])
             own = (self.model if mine else model()).on(grid)
             yield candidate.params, replace(self, model=own, fit=self.fit if mine else None)
 
     def _candidate(self, place: int) -> Candidate:
         """Return the kernel in one line of the results."""
-        params, X = self.results["params"][place], self.problem.X
+        params, X = self.results["params"][place], self.training.X
         (found,) = kernel_grid(
             params["kernel"],
             gamma=params.get("gamma"),
@@ -256,14 +256,14 @@ class Fitted:
 
     def kernels_without(self, held: IntArray) -> Iterator[tuple[dict[str, Any], Fitted]]:
         """Yield kernels with widths as fine as a search, from the rows that are not held."""
-        problem, weights = self.problem, self.problem.weights.copy()
+        training, weights = self.training, self.training.weights.copy()
         weights[held] = 0.0
         candidates = kernel_grid(
             **{name: self.parameters[name] for name in KERNEL_ARGUMENTS},
-            n_features=problem.X.shape[1] if problem.X.ndim == 2 else None,
-            widths=partial(fine_widths, X=problem.X, weights=weights),
+            n_features=training.X.shape[1] if training.X.ndim == 2 else None,
+            widths=partial(fine_widths, X=training.X, weights=weights),
         )
-        for candidate, model in _models(problem, candidates):
+        for candidate, model in _models(training, candidates):
             yield candidate.params, replace(self, model=model(), fit=None)
 
     # -- predictions and their scores --------------------------------------------------------------
@@ -288,25 +288,25 @@ class Fitted:
         With the standard errors that the rule asks for. Scores of a distribution need
         the held-out models.
         """
-        problem, goal, rows = self.problem, self.goal, tasks.test.values
+        training, objective, rows = self.training, self.objective, tasks.test.values
         moments = None
         if models is not None:
-            errors = problem.labels[rows] - values
-            moments = partial(second_moments, models, problem.alphas, errors)
+            errors = training.labels[rows] - values
+            moments = partial(second_moments, models, training.alphas, errors)
         scores = score_experiments(
-            goal.scoring,
+            objective.scoring,
             values,
             rows,
             tasks.test.ptr,
-            problem.labels,
-            problem.score_weights,
-            problem.groups,
-            each_target=goal.per_target,
+            training.labels,
+            training.score_weights,
+            training.groups,
+            each_target=objective.per_target,
             moments=moments,
         )
-        if goal.rule == "best":
+        if objective.rule == "best":
             return scores
-        best = np.atleast_1d(goal.choose(scores, problem.alphas, "best").indices)
+        best = np.atleast_1d(objective.choose(scores, training.alphas, "best").indices)
         v = values.shape[2]
         chosen = values[np.broadcast_to(best, v), :, np.arange(v)].T  # (k, v)
         return self.with_errors(scores, chosen, rows)
@@ -316,10 +316,10 @@ class Fitted:
 
         A mean over experiments, and a density, keep the standard error over experiments.
         """
-        goal = self.goal
-        if not goal.pooled or goal.scoring.density:
+        objective = self.objective
+        if not objective.pooled or objective.scoring.density:
             return scores
-        each = goal.per_target and scores.per_target is not None
+        each = objective.per_target and scores.per_target is not None
         try:
             score = self.row_mean(rows, per_target=each)
             mean, variance = self.mean_and_variance(score, chosen, rows)
@@ -333,7 +333,7 @@ class Fitted:
 
     def jackknifed(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, int]:
         """Return any score (c,) of predictions (k, v), its standard error over units, freedom."""
-        used = np.flatnonzero(self.problem.score_weights[rows] > 0)
+        used = np.flatnonzero(self.training.score_weights[rows] > 0)
 
         def part(places: IntArray) -> FloatArray:
             at = used[places]
@@ -345,11 +345,11 @@ class Fitted:
 
     def row_mean(self, rows: IntArray, *, per_target: bool | None = None) -> RowMean:
         """Return the score of tested rows as a mean over them."""
-        each = self.goal.per_target if per_target is None else per_target
+        each = self.objective.per_target if per_target is None else per_target
         return row_mean(
-            self.goal.scoring,
-            self.problem.labels,
-            self.problem.score_weights,
+            self.objective.scoring,
+            self.training.labels,
+            self.training.score_weights,
             rows,
             per_target=each,
         )
@@ -358,7 +358,7 @@ class Fitted:
         self, score: RowMean, predictions: FloatArray, rows: IntArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the mean over rows (c,) and its plain variance; rows of weight zero left out."""
-        used = self.problem.weights[rows] > 0
+        used = self.training.weights[rows] > 0
         if not used.all():
             predictions, rows = predictions[used], rows[used]
         if not rows.size:
@@ -371,26 +371,26 @@ class Fitted:
 
     def whole(self, values: FloatArray, test: Ragged) -> tuple[FloatArray, FloatArray]:
         """Return the score (c,) of predictions (k, v), and that of each experiment (c, J)."""
-        goal, problem = self.goal, self.problem
-        columns = [[t] for t in range(values.shape[1])] if goal.per_target else [slice(None)]
+        objective, training = self.objective, self.training
+        columns = [[t] for t in range(values.shape[1])] if objective.per_target else [slice(None)]
         found = []
         for c in columns:
-            labels = problem.labels if goal.classes is not None else problem.labels[:, c]
-            weights, groups = problem.score_weights, problem.groups
+            labels = training.labels if objective.classes is not None else training.labels[:, c]
+            weights, groups = training.score_weights, training.groups
             one = values[None, :, c], test.values, test.ptr, labels, weights
-            found.append(score_experiments(goal.scoring, *one, groups=groups))
-        total = [s.first(pooled=goal.pooled, per_target=False)[0] for s in found]
+            found.append(score_experiments(objective.scoring, *one, groups=groups))
+        total = [s.first(pooled=objective.pooled, per_target=False)[0] for s in found]
         return np.array(total), np.array([s.splits[0] for s in found])
 
     def value(self, scores: Scores) -> float:
         """Return what kernels are compared by: the best score, averaged over targets."""
-        return float(np.mean(self.goal.choose(scores, self.problem.alphas, "best").score))
+        return float(np.mean(self.objective.choose(scores, self.training.alphas, "best").score))
 
     # -- refusals ----------------------------------------------------------------------------------
 
     def refuse_classes(self, what: str) -> None:
         """Raise if the targets are classes, for an answer about numbers."""
-        if self.goal.classes is not None:
+        if self.objective.classes is not None:
             raise NotSupportedError(
                 f"{what} is for regression: the targets of a classifier are classes. Use "
                 "decision_function, predict_proba or held_out(...).labels()."
@@ -398,13 +398,13 @@ class Fitted:
 
     def flat(self, values: FloatArray) -> FloatArray:
         """Return values (k, v) as (k,) where y was one-dimensional."""
-        return values[:, 0] if self.problem.flat else values
+        return values[:, 0] if self.training.flat else values
 
 
 class Estimator(Protocol):
     """A fitted estimator, as answers see it: they are its methods."""
 
-    def _asked(self) -> Fitted:
+    def _fitted_state(self) -> Fitted:
         """Return the fitted model as a value."""
         ...
 
@@ -414,10 +414,10 @@ class Estimator(Protocol):
 
 
 def _models(
-    problem: Problem, candidates: list[Candidate]
+    training: TrainingData, candidates: list[Candidate]
 ) -> Iterator[tuple[Candidate, Callable[[], Model]]]:
     """Yield each candidate with a function that makes it on all rows, as the fit does."""
-    provider = DataProvider(problem, candidates)
+    provider = DataProvider(training, candidates)
     for candidate in candidates:
         data, basis, selector = provider(candidate)
-        yield candidate, partial(make_model, problem, candidate.kernel, data, basis, selector)
+        yield candidate, partial(make_model, training, candidate.kernel, data, basis, selector)

@@ -252,16 +252,16 @@ def held_out(
     >>> found.score().round(2)  # one for each penalty
     array([0.48, 0.51, 0.45])
     """
-    fitted = estimator._asked()
-    model, problem, goal = fitted.model, fitted.problem, fitted.goal
-    labels = problem.groups if groups is None else np.asarray(groups)
+    fitted = estimator._fitted_state()
+    model, training, objective = fitted.model, fitted.training, fitted.objective
+    labels = training.groups if groups is None else np.asarray(groups)
     if cv is None and groups is not None:
         raise InvalidInputError(
             "groups must come with cv; got groups alone. Pass the cv that uses them as well.",
             argument="groups",
         )
-    experiments = problem.experiments if cv is None else fitted.experiments_of(cv, labels)
-    grid = problem.alphas if alphas is None else check_alphas(alphas)
+    experiments = training.experiments if cv is None else fitted.experiments_of(cv, labels)
+    grid = training.alphas if alphas is None else check_alphas(alphas)
     tasks = model.tasks(experiments)
     if cv is None and alphas is None and model.known is not None:
         assert model.rounding is not None
@@ -278,20 +278,20 @@ def held_out(
     if len(tasks) < len(experiments) or tasks.test is not experiments.test:  # what "skip" leaves
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
     moments = None
-    if goal.classes is None:
-        errors = problem.Y[tasks.test.values] - values
+    if objective.classes is None:
+        errors = training.Y[tasks.test.values] - values
         moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
     return HeldOutPredictions(
         tested,
         grid,
         values,
         rounding,
-        problem.labels,
-        problem.score_weights,
-        goal.classes,
+        training.labels,
+        training.score_weights,
+        objective.classes,
         fitted.frames,
         labels,
         moments,
-        goal.scoring,
-        goal.pooled,
+        objective.scoring,
+        objective.pooled,
     )

@@ -117,8 +117,8 @@ def influence(estimator: Estimator, groups: ArrayLike | None = None) -> Influenc
     >>> int(np.argmax(model.influence().cook))
     7
     """
-    fitted = estimator._asked()
-    m = fitted.problem.weights.size
+    fitted = estimator._fitted_state()
+    m = fitted.training.weights.size
     labels = np.arange(m) if groups is None else check_groups(groups, m)
     experiments = leave_one_out(m) if groups is None else leave_group_out(labels)
     tasks = fitted.model.tasks(experiments, all_tested=True)
@@ -132,9 +132,9 @@ def influence(estimator: Estimator, groups: ArrayLike | None = None) -> Influenc
 
 def _constant(fitted: Fitted) -> BoolArray:
     """Return which targets (v,) are fitted exactly, being constant (or zero) on training rows."""
-    problem = fitted.problem
-    seen = problem.Y[problem.weights > 0]
-    return np.asarray((seen == (seen[:1] if problem.bias else 0.0)).all(axis=0))
+    training = fitted.training
+    seen = training.Y[training.weights > 0]
+    return np.asarray((seen == (seen[:1] if training.bias else 0.0)).all(axis=0))
 
 
 def measures(models: HeldOutModels) -> dict[str, FloatArray]:

@@ -208,7 +208,7 @@ def predict_interval(
     >>> bool(low < np.sin(1.0) < high)
     True
     """
-    fitted = estimator._asked()
+    fitted = estimator._fitted_state()
     fitted.refuse_classes("predict_interval")
     rows = estimator._new_rows(X)
     if method not in METHODS:
@@ -220,7 +220,7 @@ def predict_interval(
         raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.", argument="level")
     bound = (_gaussian if method == "gaussian" else _jackknife)(fitted, levels)
     found = np.concatenate([bound(part) for part in _local_parts(rows)])
-    found = found[..., 0] if fitted.problem.flat else found
+    found = found[..., 0] if fitted.training.flat else found
     return found[:, :, 0] if np.ndim(level) == 0 else found
 
 
@@ -240,10 +240,10 @@ def _gaussian(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], Floa
 
 def _jackknife(fitted: Fitted, levels: tuple[float, ...]) -> Callable[[Any], FloatArray]:
     """Return the function from rows to bounds (k, 2, levels, v) by held-out residuals."""
-    problem, (tasks, errors, models) = fitted.problem, fitted.left_out()
-    counted = counted_rows(tasks, problem.weights, skipped=problem.policy == "skip")
-    tested, used = tasks.test.values[counted], problem.weights > 0
-    units = held_out_units(problem.experiments, problem.groups, used.size, used)
+    training, (tasks, errors, models) = fitted.training, fitted.left_out()
+    counted = counted_rows(tasks, training.weights, skipped=training.policy == "skip")
+    tested, used = tasks.test.values[counted], training.weights > 0
+    units = held_out_units(training.experiments, training.groups, used.size, used)
     quantiles = Quantiles(levels, tested.size, group_shares(units, tested))
     sizes, owners = np.abs(errors[counted]), tasks.test.owners[counted]
 

@@ -1,4 +1,4 @@
-"""A kernel on all rows of a problem: its smoother, and held-out values from it."""
+"""A kernel on all rows of the training data: its smoother, and held-out values from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.problem import Problem
 from holdfast.answers.rows import rows_with_kernel
+from holdfast.answers.training import TrainingData
 from holdfast.basis import Selector
 from holdfast.basis.resolve import resolve_basis
 from holdfast.core.data import WeightedData
@@ -34,11 +34,11 @@ __all__ = ["Model", "at_own_penalty", "make_model"]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """One kernel on all rows of a problem. A pickle of it holds no factors.
+    """One kernel on all rows of the training data. A pickle of it holds no factors.
 
     Attributes
     ----------
-    problem : Problem
+    training : TrainingData
     kernel : Kernel or Precomputed
     data : KernelData
         Rows with the kernel.
@@ -49,15 +49,15 @@ class Model:
     selector : Selector or None
         What chose the basis rows, with its fitted attributes.
     known : ndarray of shape (a, test rows, v) or None
-        Held-out predictions of the problem's experiments at all its penalties, if they are few
-        enough to be kept.
+        Held-out predictions of the training data's experiments at all its penalties, if they are
+        few enough to be kept.
     rounding : ndarray of shape (a,) or None
         Their estimated rounding error at each penalty.
     made : Smoother or None
         The smoother, if it was made already.
     """
 
-    problem: Problem
+    training: TrainingData
     kernel: Kernel | Precomputed
     data: KernelData
     basis: IntArray | None
@@ -68,7 +68,7 @@ class Model:
     made: Smoother | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.problem, self.kernel, None, self.basis, self.selector
+        parts = self.training, self.kernel, None, self.basis, self.selector
         return make_model, parts
 
     @cached_property
@@ -76,23 +76,23 @@ class Model:
         """The smoother of all rows."""
         if self.made is not None:
             return self.made
-        problem = self.problem
+        training = self.training
         return make_smoother(
             self.kernel,
             self.data,
-            problem.X,
-            WeightedData.of(problem.Y, problem.weights, problem.unpenalised),
+            training.X,
+            WeightedData.of(training.Y, training.weights, training.unpenalised),
             basis=self.basis,
             epsilon=self.epsilon,
-            memory=problem.memory,
-            standardize=problem.standardize,
+            memory=training.memory,
+            standardize=training.standardize,
         )
 
     # -- other models ------------------------------------------------------------------------------
 
-    def on(self, problem: Problem) -> Model:
-        """Return this model on a problem that differs in what the smoother does not depend on."""
-        return replace(self, problem=problem, known=None, rounding=None, made=self.smoother)
+    def on(self, training: TrainingData) -> Model:
+        """Return this model on data that differ in what the smoother does not depend on."""
+        return replace(self, training=training, known=None, rounding=None, made=self.smoother)
 
     def with_targets(self, Y: FloatArray) -> Model | None:
         """Return this model for other targets (m, c), by the same factors; None: not in memory.
@@ -102,8 +102,8 @@ class Model:
         other = self.smoother.with_targets(Y)
         if other is None:
             return None
-        problem = self.problem if self.problem.reselects else replace(self.problem, Y=Y)
-        return replace(self, problem=problem, known=None, rounding=None, made=other)
+        training = self.training if self.training.reselects else replace(self.training, Y=Y)
+        return replace(self, training=training, known=None, rounding=None, made=other)
 
     # -- held-out values ---------------------------------------------------------------------------
 
@@ -113,14 +113,14 @@ class Model:
         With `all_tested` also those of rows that "skip" never tests: their models are of interest
         too.
         """
-        weights, policy = self.problem.weights, self.problem.policy
+        weights, policy = self.training.weights, self.training.policy
         if all_tested and policy == "skip":
             policy = "train"
         return resolve(experiments, weights=weights, basis=self.basis, policy=policy)
 
     def plan(self, tasks: Tasks, n_alphas: int, times: int = 1) -> Plan:
         """Return which path the tasks take; others like them may follow, `times` in all."""
-        return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.problem.path, times)
+        return make_plan(tasks, self.smoother.sizes(tasks), n_alphas, self.training.path, times)
 
     def held_out(self, tasks: Tasks, alphas: FloatArray, path: str | None = None) -> FloatArray:
         """Return held-out predictions (a, k, v), by the path of the plan unless one is named."""
@@ -132,24 +132,24 @@ class Model:
         """Return held-out predictions (k, v), each target at its own penalty (v,)."""
         path = self.plan(tasks, np.unique(alphas).size, times).path
         predict = partial(self.held_out, tasks, path=path)
-        return at_own_penalty(predict, alphas, self.problem.Y.shape[1])
+        return at_own_penalty(predict, alphas, self.training.Y.shape[1])
 
     def predict_with_error(
         self, tasks: Tasks, alphas: FloatArray, path: str, columns: slice = slice(None)
     ) -> Prediction:
         """Return held-out predictions with their estimated rounding errors."""
-        if self.problem.reselects:
+        if self.training.reselects:
             values = self._reselected(tasks, alphas, columns)
             found = Prediction(values, np.zeros((alphas.size, len(tasks))))
         else:
             found = predict_with_error(self.smoother, tasks, alphas, path, columns)
-        if self.problem.bias and self.problem.coded:
-            _without_some_class(self.problem, tasks, found.values, columns)
+        if self.training.bias and self.training.coded:
+            _without_some_class(self.training, tasks, found.values, columns)
         return found
 
     def held_models(self, tasks: Tasks, alphas: FloatArray) -> HeldOutModels:
         """Return the models of some tasks as coefficients, one penalty for each target."""
-        basis = self.chosen_basis if self.problem.reselects else None
+        basis = self.chosen_basis if self.training.reselects else None
         return HeldOutModels(self.smoother, tasks, alphas, basis)
 
     def _reselected(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
@@ -171,38 +171,38 @@ class Model:
 
         Seeded by the rows themselves: the same hold-out gives the same basis anywhere.
         """
-        problem = self.problem
-        weights = problem.weights.copy()
+        training = self.training
+        weights = training.weights.copy()
         weights[held] = 0.0
         train = np.flatnonzero(weights > 0)
-        seed = [problem.seed, crc32(np.sort(held).tobytes())]
+        seed = [training.seed, crc32(np.sort(held).tobytes())]
         chosen = resolve_basis(
-            clone(problem.basis) if isinstance(problem.basis, Selector) else problem.basis,
+            clone(training.basis) if isinstance(training.basis, Selector) else training.basis,
             self.data.take(train),
-            problem.Y[train],
+            training.Y[train],
             weights[train],
-            None if problem.groups is None else problem.groups[train],
+            None if training.groups is None else training.groups[train],
             None,
             np.random.default_rng(seed),
         )
         assert chosen is not None
         rows = train[chosen]
-        return OtherBasis(rows, basis_epsilon(self.data, rows, problem.jitter))
+        return OtherBasis(rows, basis_epsilon(self.data, rows, training.jitter))
 
 
 def make_model(
-    problem: Problem,
+    training: TrainingData,
     kernel: Kernel | Precomputed,
     data: KernelData | None,
     basis: IntArray | None,
     selector: Selector | None = None,
 ) -> Model:
-    """Return the model of a kernel on all rows of a problem."""
+    """Return the model of a kernel on all rows of the training data."""
     if data is None:
-        data = rows_with_kernel(kernel, problem.X, problem.basis)
+        data = rows_with_kernel(kernel, training.X, training.basis)
     require_symmetric(kernel, data)
-    epsilon = basis_epsilon(data, basis, problem.jitter)
-    return Model(problem, kernel, data, basis, epsilon, selector)
+    epsilon = basis_epsilon(data, basis, training.jitter)
+    return Model(training, kernel, data, basis, epsilon, selector)
 
 
 def at_own_penalty(
@@ -214,14 +214,16 @@ def at_own_penalty(
     return np.ascontiguousarray(values[index.ravel(), :, np.arange(v)].T)
 
 
-def _without_some_class(problem: Problem, tasks: Tasks, values: FloatArray, columns: slice) -> None:
+def _without_some_class(
+    training: TrainingData, tasks: Tasks, values: FloatArray, columns: slice
+) -> None:
     """Write −1 (or +1) for classes that no (or every) training row of an experiment has.
 
     The model of a constant target is that constant. Computed values differ from it by their
     rounding, and scores of an order would follow that.
     """
-    held, owners, trained = tasks.held, tasks.test.owners, problem.weights > 0
-    for j, target in enumerate(problem.Y[:, columns].T):
+    held, owners, trained = tasks.held, tasks.test.owners, training.weights > 0
+    for j, target in enumerate(training.Y[:, columns].T):
         for sign in (1.0, -1.0):
             members = trained & (target == sign)
             left_out = np.bincount(held.owners, weights=members[held.values], minlength=len(tasks))

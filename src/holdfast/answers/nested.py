@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
-from holdfast.answers.problem import Goal
+from holdfast.answers.training import Objective
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.core.plan import GEMM, PLANNED, TOUCH, estimate, make_plan
 from holdfast.core.predict import predict
@@ -74,7 +74,7 @@ class NestedPredictions:
         Targets, or class labels for a classifier.
     weights : ndarray of shape (m,)
     groups : ndarray of shape (m,) or None
-    goal : Goal
+    objective : Objective
         How the model scores.
     frames : str or None
         The library whose frames `to_frame` returns.
@@ -90,11 +90,11 @@ class NestedPredictions:
     y: AnyArray
     weights: FloatArray
     groups: AnyArray | None
-    goal: Goal
+    objective: Objective
     frames: str | None = None
 
     def __repr__(self) -> str:
-        name, shown = in_words(self.goal.scoring.name)
+        name, shown = in_words(self.objective.scoring.name)
         score, best = (float(shown(np.mean(x))) for x in (self.score(), self.best_score))
         return (
             f"<nested {name} {score:.4g} over {len(self.experiments)} outer experiments; "
@@ -113,7 +113,7 @@ class NestedPredictions:
 
     def labels(self) -> NDArray[Any]:
         """Return predicted class labels of a classifier, shape (k,)."""
-        classes = self.goal.classes
+        classes = self.objective.classes
         if classes is None:
             raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
         return np.asarray(classes[decision_to_label_index(self.values)])
@@ -134,9 +134,9 @@ class NestedPredictions:
         float or ndarray of shape (v,)
             One score per target if the model has a penalty for each.
         """
-        goal, scorer = self.goal, self.goal.scoring
+        objective, scorer = self.objective, self.objective.scoring
         if scoring is not None:
-            scorer = goal.scoring.other(scoring)
+            scorer = objective.scoring.other(scoring)
         scorer.refuse_density("nested")
         scores = score_experiments(
             scorer,
@@ -146,11 +146,11 @@ class NestedPredictions:
             self.y,
             self.weights,
             self.groups,
-            each_target=goal.per_target,
+            each_target=objective.per_target,
         )
-        pooled = goal.pooled if pooled is None else pooled
-        total = scores.first(pooled=pooled, per_target=goal.per_target)
-        return total if goal.per_target else float(total[0])
+        pooled = objective.pooled if pooled is None else pooled
+        total = scores.first(pooled=pooled, per_target=objective.per_target)
+        return total if objective.per_target else float(total[0])
 
     @property
     def optimism(self) -> float | FloatArray:
@@ -229,18 +229,18 @@ def nested(estimator: Estimator, cv: Any, groups: ArrayLike | None = None) -> Ne
     >>> round(float(found.score() / model.best_score_), 1)
     1.0
     """
-    return nested_predictions(estimator._asked(), cv, groups)
+    return nested_predictions(estimator._fitted_state(), cv, groups)
 
 
 def nested_predictions(
     fitted: Fitted, cv: Any, groups: ArrayLike | None = None, way: Way | None = None
 ) -> NestedPredictions:
     """Return predictions of the outer rows, with everything chosen on the rows that are left."""
-    fitted.goal.scoring.refuse_density("nested")
+    fitted.objective.scoring.refuse_density("nested")
     if groups is not None:
-        fitted = fitted.changed(groups=check_groups(groups, fitted.problem.weights.size))
-    problem = fitted.problem
-    outer = fitted.experiments_of(cv, problem.groups)
+        fitted = fitted.changed(groups=check_groups(groups, fitted.training.weights.size))
+    training = fitted.training
+    outer = fitted.experiments_of(cv, training.groups)
     inner = [_split_again(fitted, held) for held in _items(outer.held_out)]
     every = np.arange(len(outer))
     rounds = [(every, fitted.kernels())]
@@ -269,10 +269,10 @@ def nested_predictions(
         inner_scores=np.array([found.score for found in chosen]),
         ways=[found.way for found in chosen],
         best_score=fitted.score,
-        y=problem.labels,
-        weights=problem.score_weights,
-        groups=problem.groups,
-        goal=fitted.goal,
+        y=training.labels,
+        weights=training.score_weights,
+        groups=training.groups,
+        objective=fitted.objective,
         frames=fitted.frames,
     )
 
@@ -284,8 +284,8 @@ def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
     those of most of `holdfast.splitters` (`Splitter.among`), which know the place of every row:
     what lies near a row, in space, time or a graph, does not depend on the other rows.
     """
-    problem, cv = fitted.problem, fitted.goal.cv
-    stays = np.ones(problem.weights.size, dtype=bool)
+    training, cv = fitted.training, fitted.objective.cv
+    stays = np.ones(training.weights.size, dtype=bool)
     stays[held] = False
     left = np.flatnonzero(stays)
     splits = cv is None or isinstance(cv, int | np.integer) or hasattr(cv, "split")
@@ -296,14 +296,14 @@ def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
         found = as_experiments(
             cv,
             left.size,
-            X=None if is_dask(problem.X) else problem.X[left],
-            y=problem.labels[left],
-            groups=None if problem.groups is None else problem.groups[left],
-            classifier=fitted.goal.classes is not None,
+            X=None if is_dask(training.X) else training.X[left],
+            y=training.labels[left],
+            groups=None if training.groups is None else training.groups[left],
+            classifier=fitted.objective.classes is not None,
         )
         out, test = found.held_out, found.test
         return Experiments(Ragged(left[out.values], out.ptr), Ragged(left[test.values], test.ptr))
-    experiments = problem.experiments
+    experiments = training.experiments
     out = experiments.held_out.filter(stays[experiments.held_out.values])
     test = experiments.test.filter(stays[experiments.test.values])
     some = np.flatnonzero(test.sizes > 0)
@@ -353,7 +353,7 @@ class _Outer:
         value = fitted.value(scores)
         if rival is not None and rival.value >= value:
             return rival
-        choice = fitted.goal.choose(scores, fitted.problem.alphas)
+        choice = fitted.objective.choose(scores, fitted.training.alphas)
         return _Chosen(
             value=value,
             alpha=choice.alpha,
@@ -361,18 +361,18 @@ class _Outer:
             params=self.params,
             way=taken,
             test=self.task.test[0],
-            values=at_own_penalty(predict, choice.alpha, fitted.problem.Y.shape[1]),
+            values=at_own_penalty(predict, choice.alpha, fitted.training.Y.shape[1]),
         )
 
     # -- which way ---------------------------------------------------------------------------------
 
     def _may_leave(self, way: Way | None) -> bool:
         """Return whether the smoother without the outer rows is possible, and wanted or cheap."""
-        if self.fitted.problem.reselects:
+        if self.fitted.training.reselects:
             return False  # every inner experiment has a basis of its own
         if way == "without":
             return True
-        if self.fitted.problem.path not in ("auto", *PLANNED):
+        if self.fitted.training.path not in ("auto", *PLANNED):
             return False
         together, own = self.seconds()
         return own <= together
@@ -400,22 +400,22 @@ class _Outer:
         return together, build + self._seconds(own, held, removed, test)
 
     def _seconds(self, sizes: Sizes, h: FloatArray, e: FloatArray, t: FloatArray) -> float:
-        problem = self.fitted.problem
-        costs = [estimate(path, sizes, h, e, t, problem.alphas.size) for path in PLANNED]
-        return min(c.seconds for c in costs if problem.path in ("auto", c.path))
+        training = self.fitted.training
+        costs = [estimate(path, sizes, h, e, t, training.alphas.size) for path in PLANNED]
+        return min(c.seconds for c in costs if training.path in ("auto", c.path))
 
     # -- the two ways ------------------------------------------------------------------------------
 
     def _inside(self, smoother: Smoother) -> tuple[Scores, Callable[[FloatArray], FloatArray]]:
         """Return inner scores, and a function to outer predictions, by a smoother of its own."""
-        problem, basis = self.fitted.problem, self.fitted.model.basis
+        training, basis = self.fitted.training, self.fitted.model.basis
         if basis is not None:
             basis = np.delete(basis, self.task.removed[0])
         tasks = resolve(
-            self.inner, weights=smoother.data.weights.values, basis=basis, policy=problem.policy
+            self.inner, weights=smoother.data.weights.values, basis=basis, policy=training.policy
         )
-        path = make_plan(tasks, smoother.sizes(tasks), problem.alphas.size, problem.path).path
-        values = predict(smoother, tasks, problem.alphas, path)
+        path = make_plan(tasks, smoother.sizes(tasks), training.alphas.size, training.path).path
+        values = predict(smoother, tasks, training.alphas, path)
         scores = self.fitted.scores(values, tasks)
         none = Ragged.empty(1)
         outside = Tasks(none, none, self.task.test, np.array([0]))
@@ -432,7 +432,7 @@ class _Outer:
         fitted, model = self.fitted, self.fitted.model
         sets = [np.union1d(self.held, rows) for rows in _items(self.inner.held_out)]
         tasks = model.tasks(Experiments(Ragged.from_arrays(sets), self.inner.test))
-        return fitted.scores(model.held_out(tasks, fitted.problem.alphas), tasks)
+        return fitted.scores(model.held_out(tasks, fitted.training.alphas), tasks)
 
 
 def _items(rows: Ragged) -> list[IntArray]:

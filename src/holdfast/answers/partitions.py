@@ -34,9 +34,9 @@ class Estimate:
 
 def random_folds(fitted: Fitted, n_splits: int, seed: Sequence[int]) -> list[IntArray]:
     """Return the rows of each fold of a random partition of the units of a fitted model."""
-    problem = fitted.problem
-    labels = None if fitted.goal.classes is None else problem.labels
-    return partitions(fitted.units.code, labels, problem.weights, n_splits, seed)
+    training = fitted.training
+    labels = None if fitted.objective.classes is None else training.labels
+    return partitions(fitted.units.code, labels, training.weights, n_splits, seed)
 
 
 def partitions(

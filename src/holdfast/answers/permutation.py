@@ -145,9 +145,9 @@ def permutation_test(
     >>> model.permutation_test(99, random_state=0).p_value
     0.01
     """
-    fitted = estimator._asked()
-    problem, Y = fitted.problem, fitted.problem.Y
-    m, count = problem.weights.size, whole_number("n_permutations", n_permutations)
+    fitted = estimator._fitted_state()
+    training, Y = fitted.training, fitted.training.Y
+    m, count = training.weights.size, whole_number("n_permutations", n_permutations)
     shuffle = Shuffle.of(
         fitted,
         None if within is None else check_groups(within, m),
@@ -157,11 +157,11 @@ def permutation_test(
     best_score = fitted.score
     values, null = np.full(count, -np.inf), np.empty((count, *np.shape(best_score)))
     for _, kernel in fitted.kernels():
-        tasks, alphas = kernel.model.tasks(problem.experiments), kernel.problem.alphas
+        tasks, alphas = kernel.model.tasks(training.experiments), kernel.training.alphas
         one = alphas.size * tasks.test.values.size * Y.shape[1]
         predict = _predictor(kernel, tasks, count * Y.shape[1])
         models = None
-        if fitted.goal.scoring.density:
+        if fitted.objective.scoring.density:
             models = kernel.model.held_models(tasks, alphas[:1])
         for block in _blocks(count, BLOCK_DOUBLES // one):
             orders = [shuffle.order(number) for number in range(block.start, block.stop)]
@@ -172,13 +172,13 @@ def permutation_test(
             report(block.stop, count, "permutations")
     threshold = np.asarray(best_score) - TIE * np.abs(best_score)
     p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
-    name = fitted.goal.scoring.name
+    name = fitted.objective.scoring.name
     return PermutationTest(p if p.ndim else float(p), fitted.score, null, name, shuffle.name)
 
 
 def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArray], FloatArray]:
     """Return a function from targets (m, c) to held-out predictions (a, k, c)."""
-    model, alphas = fitted.model, fitted.problem.alphas
+    model, alphas = fitted.model, fitted.training.alphas
     path = _path(fitted, tasks, columns)
     if path == "spectral":
         model.smoother.factor(float(alphas.min()))  # copies with other targets share it
@@ -197,12 +197,12 @@ def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArr
 
 def _path(fitted: Fitted, tasks: Tasks, columns: int) -> str:
     """Return the cheapest path for so many targets; blocks of them bound its memory."""
-    problem = fitted.problem
-    if problem.path != "auto":
-        return problem.path
+    training = fitted.training
+    if training.path != "auto":
+        return training.path
     sizes = replace(fitted.model.smoother.sizes(tasks), v=columns)
     h, e, t = (r.sizes.astype(float) for r in (tasks.held, tasks.removed, tasks.test))
-    costs = [estimate(path, sizes, h, e, t, problem.alphas.size) for path in PLANNED]
+    costs = [estimate(path, sizes, h, e, t, training.alphas.size) for path in PLANNED]
     # A factor for each penalty would be made again for every block.
     return min((c for c in costs if c.path != "cholesky"), key=lambda cost: cost.seconds).path
 
@@ -215,26 +215,28 @@ def _scores(
     models: HeldOutModels | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
-    goal, problem = fitted.goal, fitted.problem
-    (m, v), alphas = problem.Y.shape, problem.alphas
+    objective, training = fitted.objective, fitted.training
+    (m, v), alphas = training.Y.shape, training.alphas
     index = np.stack(orders, axis=1)  # (m, b)
-    values = predict(problem.Y[index].reshape(m, -1))  # (a, k, b v)
-    if goal.pooled and goal.rule == "best" and models is None:
+    values = predict(training.Y[index].reshape(m, -1))  # (a, k, b v)
+    if objective.pooled and objective.rule == "best" and models is None:
         k = tasks.test.values.size  # single experiments are not needed
         tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
-    if v == 1 and goal.classes is None:  # permutations are the targets of one call
-        each = replace(goal, per_target=True)
-        all_of = replace(fitted.changed(labels=problem.labels[:, 0][index]), goal=each)
+    if v == 1 and objective.classes is None:  # permutations are the targets of one call
+        each = replace(objective, per_target=True)
+        all_of = replace(fitted.changed(labels=training.labels[:, 0][index]), objective=each)
         several = all_of.scores(values, tasks, models)
         best = np.atleast_1d(each.choose(several, alphas, "best").score)
-        final = best if goal.rule == "best" else np.atleast_1d(each.choose(several, alphas).score)
-        return best, final.reshape(-1, 1) if goal.per_target else final
+        final = (
+            best if objective.rule == "best" else np.atleast_1d(each.choose(several, alphas).score)
+        )
+        return best, final.reshape(-1, 1) if objective.per_target else final
     found, scores = [], []
     for b, order in enumerate(orders):
-        mine = fitted.changed(labels=problem.labels[order])
+        mine = fitted.changed(labels=training.labels[order])
         one = mine.scores(values[:, :, b * v : (b + 1) * v], tasks, models)
         found.append(fitted.value(one))
-        scores.append(goal.choose(one, alphas).score)
+        scores.append(objective.choose(one, alphas).score)
     return np.array(found), np.array(scores)
 
 
@@ -293,22 +295,22 @@ class Shuffle:
         within, groups : ndarray of shape (m,), or None
         seed : int
         """
-        problem = fitted.problem
-        m, rows = problem.weights.size, np.flatnonzero(problem.weights > 0)
+        training = fitted.training
+        m, rows = training.weights.size, np.flatnonzero(training.weights > 0)
         stratum = np.zeros(m, dtype=np.int64) if within is None else codes_of(within)
         steps, name = None, "groups"
         if groups is None:
-            cv, units = fitted.goal.cv, fitted.held_out_together()
+            cv, units = fitted.objective.cv, fitted.held_out_together()
             name = units.name
             if name == "groups":
                 groups = units.code
             elif name == "blocks":
-                steps = steps_of(problem.experiments, cv, m)
-            unknown = steps is None if name == "blocks" else overlapping(problem.experiments, cv)
+                steps = steps_of(training.experiments, cv, m)
+            unknown = steps is None if name == "blocks" else overlapping(training.experiments, cv)
             if unknown and name != "groups" and within is None:
                 raise NotSupportedError(_NOTHING_CHANGES_PLACES, argument="groups")
         if groups is not None:
-            made = cls._of_groups(problem.Y, rows, stratum, groups, m, seed)
+            made = cls._of_groups(training.Y, rows, stratum, groups, m, seed)
         elif steps is not None:
             made = cls._of_steps(rows, stratum, steps, m, seed)
         else:

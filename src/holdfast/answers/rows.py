@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import IntArray
-from holdfast.answers.problem import Problem
+from holdfast.answers.training import TrainingData
 from holdfast.basis import Fixed, Points, Selector
 from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.data.dask import is_dask
@@ -92,13 +92,13 @@ def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAnd
     return RowsAndPoints(kernel, X, basis.points(X))
 
 
-def selector_of(problem: Problem) -> Selector | None:
+def selector_of(training: TrainingData) -> Selector | None:
     """Return the selector of basis rows; None for a dense model."""
-    selector = as_selector(problem.basis, problem.X.shape[0])
+    selector = as_selector(training.basis, training.X.shape[0])
     if selector is None:
         return None
     fixed = isinstance(selector, Fixed | Points) or "experiments" in selector.needs
-    if problem.policy == "reselect" and fixed:
+    if training.policy == "reselect" and fixed:
         raise NotSupportedError(
             'held_out_basis="reselect" chooses basis rows again from the training rows of '
             f"each experiment, which {type(selector).__name__} does not allow. Pass a "
@@ -108,9 +108,9 @@ def selector_of(problem: Problem) -> Selector | None:
     return selector
 
 
-def warn_of_selection(problem: Problem, selector: Selector | None) -> None:
+def warn_of_selection(training: TrainingData, selector: Selector | None) -> None:
     """Warn if the choice of basis rows biases the held-out scores."""
-    if selector is not None and problem.policy != "reselect" and selector.data_dependent:
+    if selector is not None and training.policy != "reselect" and selector.data_dependent:
         warn(
             f"{type(selector).__name__} chose the basis rows by looking at rows that are "
             "later held out, so the held-out scores may be optimistic.",
@@ -120,41 +120,43 @@ def warn_of_selection(problem: Problem, selector: Selector | None) -> None:
         )
 
 
-def choose_basis(problem: Problem, selector: Selector | None, data: KernelData) -> IntArray | None:
+def choose_basis(
+    training: TrainingData, selector: Selector | None, data: KernelData
+) -> IntArray | None:
     """Return the basis rows of the model on all rows, or None for a dense model."""
     return resolve_basis(
         selector,
         data,
-        problem.Y,
-        problem.weights,
-        problem.groups,
-        problem.experiments,
-        np.random.default_rng(problem.seed),
+        training.Y,
+        training.weights,
+        training.groups,
+        training.experiments,
+        np.random.default_rng(training.seed),
     )
 
 
 class DataProvider:
     """Rows and basis rows for each candidate, sharing what can be shared."""
 
-    def __init__(self, problem: Problem, candidates: Sequence[Candidate]) -> None:
-        self.problem, self.selector = problem, selector_of(problem)
+    def __init__(self, training: TrainingData, candidates: Sequence[Candidate]) -> None:
+        self.training, self.selector = training, selector_of(training)
         self._once: tuple[IntArray | None, Selector | None] | None = None
         self._shared: SharedRows | None = None
         # A choice of basis rows that looks at the kernel is made again for each candidate.
         self._same_basis = self.selector is None or not self.selector.data_dependent
-        elsewhere = is_dask(problem.X) or isinstance(self.selector, Points)
+        elsewhere = is_dask(training.X) or isinstance(self.selector, Points)
         # Sums of linear kernels that are fitted in their columns make no kernel matrix.
-        primal = all(is_primal(c.kernel, problem.X, problem.basis) for c in candidates)
+        primal = all(is_primal(c.kernel, training.X, training.basis) for c in candidates)
         self._common = None
         if self._same_basis and not (elsewhere or primal):
             self._common = common_parts([candidate.kernel for candidate in candidates])
 
     def __call__(self, candidate: Candidate) -> tuple[KernelData, IntArray | None, Selector | None]:
         """Return rows with the kernel, basis rows, and the selector that chose them."""
-        data = rows_with_kernel(candidate.kernel, self.problem.X, self.problem.basis)
+        data = rows_with_kernel(candidate.kernel, self.training.X, self.training.basis)
         if self._once is None:
             selector = None if self.selector is None else clone(self.selector)
-            basis = choose_basis(self.problem, selector, data)
+            basis = choose_basis(self.training, selector, data)
             if self._same_basis:
                 self._once = (basis, selector)
         else:
@@ -165,10 +167,10 @@ class DataProvider:
         """Return the data of a candidate through what it shares with others, if there is room."""
         if self._common is None or isinstance(kernel, Precomputed):
             return None
-        X = self.problem.X
+        X = self.training.X
         columns = expanded_in(basis, X.shape[0])
         kept = 1 if isinstance(self._common, Distances) else len(self._common)
-        if 8.0 * (2 + kept) * X.shape[0] * columns.size > self.problem.memory:
+        if 8.0 * (2 + kept) * X.shape[0] * columns.size > self.training.memory:
             return None
         if self._shared is None:
             self._shared = SharedRows.of(self._common, X, columns)

@@ -132,7 +132,7 @@ def parted(unpenalised: FloatArray, bias: bool) -> tuple[FloatArray, FloatArray]
 def trend_of(estimator: Any) -> Trend:
     """Return the trend of a fitted estimator."""
     check_is_fitted(estimator)
-    found = estimator._problem.trend
+    found = estimator._training.trend
     if found is None:
         raise AttributeError(
             "the model has no trend, and so no coefficients of one. Fit with trend=..., such as "

@@ -85,14 +85,14 @@ def predict_without(
     >>> model.predict_without([3, 4], X=[[0.5], [3.0]]).shape
     (2,)
     """
-    fitted = estimator._asked()
+    fitted = estimator._fitted_state()
     new = None if X is None else estimator._new_rows(X)
     held, alphas = _rows_to_leave(fitted, rows), fitted.penalties(alpha)
     if new is not None:
         outputs, coefficients = _models_without(fitted, held, alphas).only()
         values = on_rows(predict_with, new, (outputs, coefficients), columns=alphas.size)
         return fitted.flat(values)
-    tasks = fitted.model.tasks(as_experiments([HoldOut(held)], fitted.problem.weights.size))
+    tasks = fitted.model.tasks(as_experiments([HoldOut(held)], fitted.training.weights.size))
     if tasks.test.values.size < held.size:
         raise HoldOutError(
             f"row {np.setdiff1d(held, tasks.test.values)[0]} is a basis row, which "
@@ -128,9 +128,9 @@ def coef_without(
     >>> model.coef_without([0, 1, 2]).coef.shape == model.coef_.shape
     True
     """
-    fitted = estimator._asked()
-    held, problem = _rows_to_leave(fitted, rows), fitted.problem
-    if problem.reselects:
+    fitted = estimator._fitted_state()
+    held, training = _rows_to_leave(fitted, rows), fitted.training
+    if training.reselects:
         raise NotSupportedError(
             'held_out_basis="reselect" gives every held-out model basis rows of its own, which '
             "have no place in dual_coef_. Use predict_without.",
@@ -138,8 +138,11 @@ def coef_without(
         )
     models = _models_without(fitted, held, fitted.penalties(alpha))
     ((_, fit),) = models.published()
-    n, removed = expanded_in(fitted.model.basis, problem.weights.size).size, models.tasks.removed[0]
-    gone = removed if problem.on_basis else models.tasks.held[0]
+    n, removed = (
+        expanded_in(fitted.model.basis, training.weights.size).size,
+        models.tasks.removed[0],
+    )
+    gone = removed if training.on_basis else models.tasks.held[0]
     if len(fit.dual) < n:  # refitted, on the basis that is left
         dual = np.zeros((n, fit.dual.shape[1]))
         dual[np.delete(np.arange(n), removed)] = fit.dual
@@ -151,11 +154,11 @@ def coef_without(
 
 def _shaped(fitted: Fitted, fit: Fit) -> HeldOutCoefficients:
     """Return coefficients (., v) in the shapes that `fit` gives them."""
-    problem = fitted.problem
-    intercept, columns = parted(fit.unpenalised, problem.bias)
-    parts = fit.linear, None if problem.trend is None else columns
+    training = fitted.training
+    intercept, columns = parted(fit.unpenalised, training.bias)
+    parts = fit.linear, None if training.trend is None else columns
     coef, trend = (None if part is None else np.ascontiguousarray(part.T) for part in parts)
-    if not problem.flat:
+    if not training.flat:
         return HeldOutCoefficients(fit.dual, intercept, coef, trend)
     coef, trend = (None if part is None else part[0] for part in (coef, trend))
     return HeldOutCoefficients(fit.dual[:, 0], float(intercept[0]), coef, trend)
@@ -163,7 +166,7 @@ def _shaped(fitted: Fitted, fit: Fit) -> HeldOutCoefficients:
 
 def _rows_to_leave(fitted: Fitted, rows: ArrayLike) -> IntArray:
     """Return the numbers of the rows that a model should never have seen: some, but not all."""
-    m = fitted.problem.weights.size
+    m = fitted.training.weights.size
     held = row_numbers("rows", rows, m)
     if not 0 < held.size < m:
         raise HoldOutError(
@@ -175,5 +178,5 @@ def _rows_to_leave(fitted: Fitted, rows: ArrayLike) -> IntArray:
 
 
 def _models_without(fitted: Fitted, held: IntArray, alphas: FloatArray) -> HeldOutModels:
-    experiments = as_experiments([HoldOut(held)], fitted.problem.weights.size)
+    experiments = as_experiments([HoldOut(held)], fitted.training.weights.size)
     return fitted.model.held_models(fitted.model.tasks(experiments, all_tested=True), alphas)

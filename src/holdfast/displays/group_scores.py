@@ -101,14 +101,14 @@ class GroupScoresDisplay(Display):
             For `plot`.
         """
         check_fitted_estimator(estimator)
-        problem = estimator._problem
-        labels = problem.groups if groups is None else groups
+        training = estimator._training
+        labels = training.groups if groups is None else groups
         if labels is None:
             raise InvalidInputError(
                 "the estimator was fitted without groups: pass groups, one label per training row.",
                 argument="groups",
             )
-        labels = check_labels("groups", labels, problem.weights.size)
+        labels = check_labels("groups", labels, training.weights.size)
         found = held_out_of(estimator, target)
         return cls.from_result(found, labels, target=target).plot(ax, **kwargs)
 

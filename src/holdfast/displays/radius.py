@@ -109,7 +109,7 @@ class RadiusDisplay(Display):
         independent, which near rows are not: it is the least that the error is uncertain by.
         """
         check_fitted_estimator(estimator)
-        m, scale = estimator._problem.weights.size, model_scale(estimator)
+        m, scale = estimator._training.weights.size, model_scale(estimator)
         grid, rng = np.unique(np.asarray(radii)), np.random.default_rng(random_state)
         if not grid.size:
             raise InvalidInputError(
@@ -156,7 +156,7 @@ class RadiusDisplay(Display):
 
 def _score(model: CrossValidatedKernelRidge, experiments: Experiments) -> tuple[float, float]:
     """Return the score of the model at its own penalty, or penalties, and its standard error."""
-    v = model._problem.Y.shape[1]
+    v = model._training.Y.shape[1]
     alphas, index = np.unique(np.broadcast_to(model.alpha_, v), return_inverse=True)
     found = model.held_out(experiments, alphas=alphas)
     own = found.values[index, :, np.arange(v)].T[None]
@@ -166,11 +166,11 @@ def _score(model: CrossValidatedKernelRidge, experiments: Experiments) -> tuple[
 
 def _baseline(model: CrossValidatedKernelRidge) -> float:
     """Return the score of the weighted mean of the targets."""
-    problem = model._problem
-    mean = np.average(problem.Y, axis=0, weights=problem.weights)
-    constant = np.broadcast_to(mean, problem.Y.shape)
-    scoring = model._goal().scoring
-    return scoring.score(problem.labels, constant, problem.score_weights, problem.groups)
+    training = model._training
+    mean = np.average(training.Y, axis=0, weights=training.weights)
+    constant = np.broadcast_to(mean, training.Y.shape)
+    scoring = model._objective().scoring
+    return scoring.score(training.labels, constant, training.score_weights, training.groups)
 
 
 def _anywhere(experiments: Experiments, m: int, rng: np.random.Generator) -> Experiments:

@@ -12,7 +12,7 @@ from holdfast import answers
 from holdfast._typing import FloatArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import Model
-from holdfast.answers.problem import Problem
+from holdfast.answers.training import TrainingData
 
 
 class Answers(ABC):
@@ -37,27 +37,27 @@ class Answers(ABC):
     def _new_rows(self, X: Any) -> Any:
         """Return new rows, checked."""
 
-    def _asked(self) -> Fitted:
+    def _fitted_state(self) -> Fitted:
         """Return the fitted model as a value."""
         check_is_fitted(self)
         assert self._fitted is not None  # set by every fit
         return self._fitted
 
     @property
-    def _problem(self) -> Problem:
+    def _training(self) -> TrainingData:
         """What the model was fitted to."""
         check_is_fitted(self)
         assert self._fitted is not None
-        return self._fitted.problem
+        return self._fitted.training
 
     def _fitted_model(self) -> Model:
         """Return the chosen kernel on all rows."""
-        return self._asked().model
+        return self._fitted_state().model
 
     @property
     def alphas_(self) -> FloatArray:
         """The penalties compared with the chosen kernel, shape (a,)."""
-        return self._problem.alphas
+        return self._training.alphas
 
     @property
     def noise_variance_(self) -> float | FloatArray:
@@ -65,5 +65,5 @@ class Answers(ABC):
 
         σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H| over the experiments of `fit`, in units of √w y.
         """
-        found = np.square(self._asked().noise)
-        return float(found[0]) if self._problem.flat else found
+        found = np.square(self._fitted_state().noise)
+        return float(found[0]) if self._training.flat else found

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.decision import column_coefficients, decision
 from holdfast.answers.fitted import KERNEL_ARGUMENTS, Fitted
-from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import expanded_in, rows_with_kernel
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.answers.trend import (
     make_trend,
     parted,
@@ -179,17 +179,17 @@ class CrossValidatedKernelRidge(
         3
         """
         with unchanged_on_error(self):
-            problem, candidates = self._prepare(X, y, sample_weight, groups)
-            with pieces_alone(problem.weights.size):  # few rows gain nothing from BLAS threads
-                candidates, further = self._begin(problem, candidates)
-                grids = self._penalties(problem, candidates)
-                self._publish(search(problem, self._goal(), candidates, grids, further))
+            training, candidates = self._prepare(X, y, sample_weight, groups)
+            with pieces_alone(training.weights.size):  # few rows gain nothing from BLAS threads
+                candidates, further = self._begin(training, candidates)
+                grids = self._penalties(training, candidates)
+                self._publish(search(training, self._objective(), candidates, grids, further))
         return self
 
-    def _goal(self, given: Mapping[str, Any] | None = None) -> Goal:
+    def _objective(self, given: Mapping[str, Any] | None = None) -> Objective:
         """Return what the model is judged by, with these parameters or its own."""
         given = self.get_params(deep=False) if given is None else given
-        return Goal(
+        return Objective(
             resolve_scoring(given["scoring"], classes=self._classes),
             given["pooled"],
             given["rule"],
@@ -199,8 +199,8 @@ class CrossValidatedKernelRidge(
 
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
-    ) -> tuple[Problem, list[Candidate]]:
-        """Return the problem and the kernels to compare, after all checks."""
+    ) -> tuple[TrainingData, list[Candidate]]:
+        """Return the training data and the kernels to compare, after all checks."""
         with refusals():
             self._validate_params()
         y, sample_weight, groups = local(y), local(sample_weight), local(groups)
@@ -227,7 +227,7 @@ class CrossValidatedKernelRidge(
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
         )
-        problem = Problem(
+        training = TrainingData(
             X=rows,
             Y=Y,
             labels=labels,
@@ -248,9 +248,9 @@ class CrossValidatedKernelRidge(
             frames=library_of(X),
             sample_weight=None if fit_weights is weights else weights,
         )
-        if self.cv is None:
-            warn_of_groups(problem, self._goal().scoring)
-        return problem, candidates
+        if self.cv is None and groups is not None:
+            warn_of_groups(training, self._objective().scoring)
+        return training, candidates
 
     def _resolved_basis(self, candidates: list[Candidate], X: Any) -> Any:
         if not (isinstance(self.basis, str) and self.basis == "auto"):
@@ -263,35 +263,35 @@ class CrossValidatedKernelRidge(
         return seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
 
     def _begin(
-        self, problem: Problem, candidates: list[Candidate]
+        self, training: TrainingData, candidates: list[Candidate]
     ) -> tuple[list[Candidate], Further | None]:
         """Return the kernels to compare first, and what names further ones meanwhile, or None."""
         return candidates, None
 
-    def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
+    def _penalties(self, training: TrainingData, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
-        if problem.alphas.size:
-            return [Penalties(problem.alphas)] * len(candidates)
+        if training.alphas.size:
+            return [Penalties(training.alphas)] * len(candidates)
         totals, least = np.empty(len(candidates)), np.full(len(candidates), np.inf)
-        X = problem.X
-        if problem.standardize:
-            X = StandardisedColumns(X, problem.weights).rows(slice(None))
+        X = training.X
+        if training.standardize:
+            X = StandardisedColumns(X, training.weights).rows(slice(None))
         for i, candidate in enumerate(candidates):
-            data = rows_with_kernel(candidate.kernel, X, problem.basis)
-            totals[i] = total_eigenvalue(data, problem.weights, centred=problem.bias)
-            if is_primal(candidate.kernel, problem.X, problem.basis):
-                least[i] = least_column(X, problem.weights, centred=problem.bias)
+            data = rows_with_kernel(candidate.kernel, X, training.basis)
+            totals[i] = total_eigenvalue(data, training.weights, centred=training.bias)
+            if is_primal(candidate.kernel, training.X, training.basis):
+                least[i] = least_column(X, training.weights, centred=training.bias)
         return default_penalties(totals, least)
 
     def _publish(self, fitted: Fitted) -> None:
         """Keep the fitted model and set the public attributes."""
-        model, problem, plan = fitted.model, fitted.problem, fitted.plan
+        model, training, plan = fitted.model, fitted.training, fitted.plan
         if plan is not None and isinstance(self.basis, str) and "basis" not in plan.facts:
-            told = {"basis": told_basis(problem.basis, problem.weights.size)}
+            told = {"basis": told_basis(training.basis, training.weights.size)}
             plan = replace(plan, facts={**plan.facts, **told})
         fit, basis_rows = fitted.coefficients, None
         if isinstance(model.data, DaskRows) and fit.linear is None:
-            rows = expanded_in(model.basis, problem.weights.size)
+            rows = expanded_in(model.basis, training.weights.size)
             basis_rows = model.data.gather(rows)  # predict without a cluster
         given = self.get_params(deep=False)
         self._fitted = replace(fitted, plan=plan, parameters=given, fit=fit, basis_rows=basis_rows)
@@ -299,10 +299,10 @@ class CrossValidatedKernelRidge(
 
     def _shown(self, fitted: Fitted) -> dict[str, Any]:
         """Return the public attributes that are taken from the fitted model."""
-        model, problem, fit = fitted.model, fitted.problem, fitted.coefficients
-        intercept, _ = parted(fit.unpenalised, problem.bias)
+        model, training, fit = fitted.model, fitted.training, fitted.coefficients
+        intercept, _ = parted(fit.unpenalised, training.bias)
         return {
-            "basis_indices_": expanded_in(model.basis, problem.weights.size),
+            "basis_indices_": expanded_in(model.basis, training.weights.size),
             "kernel_": model.kernel,
             "basis_selector_": model.selector,
             "jitter_": model.epsilon,
@@ -311,9 +311,9 @@ class CrossValidatedKernelRidge(
             "best_index_": fitted.index,
             "cv_results_": fitted.results,
             "best_params_": {**fitted.params, "alpha": fitted.alpha},
-            "n_splits_": len(problem.experiments),
+            "n_splits_": len(training.experiments),
             "dual_coef_": fitted.flat(fit.dual),
-            "intercept_": float(intercept[0]) if problem.flat else intercept,
+            "intercept_": float(intercept[0]) if training.flat else intercept,
         }
 
     # -- predictions ------------------------------------------------------------------------------
@@ -325,25 +325,25 @@ class CrossValidatedKernelRidge(
         ``X @ coef_.T + intercept_`` is what the model predicts, apart from a trend. Other kernels
         have none.
         """
-        fitted = self._asked()
+        fitted = self._fitted_state()
         coef = column_coefficients(fitted)
         if coef is None:
             raise AttributeError(
                 f"coef_ is there for a linear kernel only, and the kernel is {self.kernel_!r}: no "
                 "column of X has a coefficient. Use dual_coef_, the coefficients of the basis rows."
             )
-        return coef[:, 0].copy() if fitted.problem.flat else np.ascontiguousarray(coef.T)
+        return coef[:, 0].copy() if fitted.training.flat else np.ascontiguousarray(coef.T)
 
     @property
     def trend_coef_(self) -> FloatArray:
         """Coefficients of the columns of the trend: (s,), or (v, s) of v targets."""
         trend_of(self)
-        _, coef = parted(self._asked().coefficients.unpenalised, self._problem.bias)
-        return coef[:, 0].copy() if self._problem.flat else np.ascontiguousarray(coef.T)
+        _, coef = parted(self._fitted_state().coefficients.unpenalised, self._training.bias)
+        return coef[:, 0].copy() if self._training.flat else np.ascontiguousarray(coef.T)
 
     def _decision(self, X: Any) -> FloatArray:
         """Return model values for new rows, shape (k, v)."""
-        return decision(self._asked(), self._new_rows(X))
+        return decision(self._fitted_state(), self._new_rows(X))
 
     def _new_rows(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -366,8 +366,8 @@ class CrossValidatedKernelRidge(
         fitted = state.get("_fitted")
         super().__setstate__({name: value for name, value in state.items() if name != "_fitted"})
         if fitted is not None:
-            goal = self._goal(fitted["parameters"])
-            self._fitted = restored(fitted, self._coded(fitted["problem"]["labels"]), goal)
+            objective = self._objective(fitted["parameters"])
+            self._fitted = restored(fitted, self._coded(fitted["training"]["labels"]), objective)
             self.__dict__.update(self._shown(self._fitted))
 
     def _repr_html_inner(self) -> str:
@@ -434,40 +434,40 @@ class OneKernel(CrossValidatedKernelRidge):
         )
 
     def _begin(
-        self, problem: Problem, candidates: list[Candidate]
+        self, training: TrainingData, candidates: list[Candidate]
     ) -> tuple[list[Candidate], Further | None]:
         """Return the kernels to compare first: for a search, those that part of the rows chose."""
         if not isinstance(self.gamma, str):
             return candidates, None
-        part = None if problem.constant else part_of(problem)
+        part = None if training.constant else part_of(training)
         if part is None:
-            return candidates, self._further(problem, candidates)
+            return candidates, self._further(training, candidates)
         best: list[Candidate] = []
         for name in dict.fromkeys(family(candidate) for candidate in candidates):
             own = [candidate for candidate in candidates if family(candidate) == name]
-            best += own if len(own) == 1 else self._best_widths(part, problem, own)
+            best += own if len(own) == 1 else self._best_widths(part, training, own)
         return best, None
 
     def _best_widths(
-        self, part: Problem, problem: Problem, candidates: list[Candidate]
+        self, part: TrainingData, training: TrainingData, candidates: list[Candidate]
     ) -> list[Candidate]:
         """Return the best widths of one kernel: compared on some rows, then on all of them."""
-        goal = self._goal()
+        objective = self._objective()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HoldfastWarning)
             further = self._further(part, candidates)
-            first = search(part, goal, candidates, self._penalties(part, candidates), further)
-            tried = not_coarser(best_penalties(first.results, goal.pooled))
-            kernels = [self._with_params(problem, params) for params, _, _ in tried]
-            share = part.weights.size / problem.weights.size  # more rows want smaller penalties
+            first = search(part, objective, candidates, self._penalties(part, candidates), further)
+            tried = not_coarser(best_penalties(first.results, objective.pooled))
+            kernels = [self._with_params(training, params) for params, _, _ in tried]
+            share = part.weights.size / training.weights.size  # more rows want smaller penalties
             grids = [Penalties(np.array([share * alpha])) for _, alpha, _ in tried]
-            found = search(problem, goal, kernels, grids)
+            found = search(training, objective, kernels, grids)
         scores = [(kernel, score) for kernel, (_, _, score) in zip(kernels, tried, strict=True)]
-        order = best_penalties(found.results, goal.pooled)
-        warn_at_end(self._with_params(problem, order[0][0]), scores)
-        return [self._with_params(problem, params) for params, _, _ in order[:FITTED_WIDTHS]]
+        order = best_penalties(found.results, objective.pooled)
+        warn_at_end(self._with_params(training, order[0][0]), scores)
+        return [self._with_params(training, params) for params, _, _ in order[:FITTED_WIDTHS]]
 
-    def _with_params(self, problem: Problem, params: dict[str, Any]) -> Candidate:
+    def _with_params(self, training: TrainingData, params: dict[str, Any]) -> Candidate:
         """Return the kernel of these arguments."""
         (found,) = kernel_grid(
             params["kernel"],
@@ -475,18 +475,18 @@ class OneKernel(CrossValidatedKernelRidge):
             degree=params.get("degree", 3),
             coef0=params.get("coef0", 1.0),
             kernel_params=self.kernel_params,
-            n_features=problem.X.shape[1] if problem.X.ndim == 2 else None,
+            n_features=training.X.shape[1] if training.X.ndim == 2 else None,
         )
         return Candidate(found.kernel, params)
 
-    def _further(self, problem: Problem, candidates: list[Candidate]) -> Further:
+    def _further(self, training: TrainingData, candidates: list[Candidate]) -> Further:
         """Return what names further widths while kernels are compared."""
 
         def penalties(found: list[Candidate]) -> list[Penalties]:
             # They belong to the sequence of the first kernel.
-            return self._penalties(problem, [candidates[0], *found])[1:]
+            return self._penalties(training, [candidates[0], *found])[1:]
 
-        return width_search(self.kernel_params, problem.X, penalties)
+        return width_search(self.kernel_params, training.X, penalties)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

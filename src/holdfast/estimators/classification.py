@@ -162,10 +162,10 @@ feature_names_in_
 
     def _held_out_decisions(self) -> tuple[FloatArray, BoolArray, FloatArray, IntArray]:
         """Return held-out decisions (k, v), whether rows have the class, weights, experiments."""
-        problem, held = self._problem, self.held_out(alphas=np.atleast_1d(self.alpha_))
+        training, held = self._training, self.held_out(alphas=np.atleast_1d(self.alpha_))
         test = held.experiments.test
-        weights = shares(test.values, problem.score_weights[test.values])
-        return held.values[0], problem.Y[test.values] > 0, weights, test.owners
+        weights = shares(test.values, training.score_weights[test.values])
+        return held.values[0], training.Y[test.values] > 0, weights, test.owners
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return model values, (k,) for two classes (positive: the second), else (k, classes).

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast._typing import FloatArray
-from holdfast.answers.problem import Problem
+from holdfast.answers.training import TrainingData
 from holdfast.basis.resolve import as_selector
 from holdfast.data.dask import as_dask_rows, is_dask
 from holdfast.data.rows import as_rows
@@ -323,12 +323,12 @@ def own_rows(X: Any, rows: Any, room: float) -> Any:
     return rows.copy() if shared else rows
 
 
-def warn_of_groups(problem: Problem, scoring: Scoring) -> None:
+def warn_of_groups(training: TrainingData, scoring: Scoring) -> None:
     """Warn if rows of one group are on both sides of leave-one-out, and groups do nothing."""
-    groups, m = problem.groups, problem.weights.size
+    groups, m = training.groups, training.weights.size
     if groups is None or np.unique(groups).size == m or scoring.takes_groups:
         return
-    selector = as_selector(problem.basis, m)
+    selector = as_selector(training.basis, m)
     if selector is not None and "groups" in selector.needs:
         return
     warn(

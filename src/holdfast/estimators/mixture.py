@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
-from holdfast.answers.problem import Problem
 from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
+from holdfast.answers.training import TrainingData
 from holdfast.core.lapack import pieces_alone
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
@@ -185,11 +185,11 @@ rule, jitter, path, memory_limit, random_state, verbose
         n_draws = whole_number("n_draws", self.n_draws)
         return _drawn(count, n_draws, self.concentration, seed_of(self.random_state))
 
-    def _penalties(self, problem: Problem, candidates: list[Candidate]) -> list[Penalties]:
+    def _penalties(self, training: TrainingData, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each sum: their sizes add up, band by band."""
-        if problem.alphas.size:
-            return [Penalties(problem.alphas)] * len(candidates)
-        totals = _traces(problem, [candidate.kernel for candidate in candidates])
+        if training.alphas.size:
+            return [Penalties(training.alphas)] * len(candidates)
+        totals = _traces(training, [candidate.kernel for candidate in candidates])
         return default_penalties(totals)
 
     # -- fit ---------------------------------------------------------------------------------------
@@ -221,41 +221,41 @@ rule, jitter, path, memory_limit, random_state, verbose
                     argument="rule",
                     remedies=("weights_per_target",),
                 )
-            problem, candidates = self._prepare(X, y, sample_weight, groups)
-            with pieces_alone(problem.weights.size):
-                self._fit_targets(problem, candidates)
+            training, candidates = self._prepare(X, y, sample_weight, groups)
+            with pieces_alone(training.weights.size):
+                self._fit_targets(training, candidates)
         return self
 
-    def _fit_targets(self, problem: Problem, candidates: list[Candidate]) -> None:
+    def _fit_targets(self, training: TrainingData, candidates: list[Candidate]) -> None:
         """Choose weights for each target, and fit one model for each set of weights chosen."""
-        alphas = self._penalties(problem, candidates)[0].alphas
-        draw, index = self._chosen(problem, candidates, alphas)
+        alphas = self._penalties(training, candidates)[0].alphas
+        draw, index = self._chosen(training, candidates, alphas)
         warn_at_edge(index if self.alpha_per_target else index[:1], alphas)
-        v, goal = problem.Y.shape[1], replace(self._goal(), per_target=True)
+        v, objective = training.Y.shape[1], replace(self._objective(), per_target=True)
         self.models_: list[tuple[IntArray, KernelRidgeCV]] = []
         self.alpha_, self.best_score_ = alphas[index], np.empty(v)
         for number in np.unique(draw).tolist():
             columns = np.flatnonzero(draw == number)
             grid = np.unique(self.alpha_[columns])
-            part, Y = self._part(candidates[number].kernel, grid), problem.Y[:, columns]
-            own = replace(problem, Y=Y, labels=Y, alphas=grid, flat=False)
+            part, Y = self._part(candidates[number].kernel, grid), training.Y[:, columns]
+            own = replace(training, Y=Y, labels=Y, alphas=grid, flat=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GridEdgeWarning)  # it was looked for above
-                part._publish(search(own, goal, [candidates[number]], [Penalties(grid)]))
+                part._publish(search(own, objective, [candidates[number]], [Penalties(grid)]))
             self.models_.append((columns, part))
             self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
         # Of all targets together nothing is asked but what they are and what was chosen.
         first = candidates[int(draw[0])].kernel
         self._fitted = Fitted(
-            make_model(replace(problem, alphas=alphas), first, None, None),
-            self._goal(),
+            make_model(replace(training, alphas=alphas), first, None, None),
+            self._objective(),
             self.alpha_,
             self.best_score_,
             params={"weights": [candidates[i].params["weights"] for i in draw]},
             parameters=self.get_params(deep=False),
             fit=Fit(np.empty((0, v)), None, np.empty((0, v))),  # each of `models_` has its own
         )
-        self.n_splits_ = len(problem.experiments)
+        self.n_splits_ = len(training.experiments)
 
     def _part(self, kernel: Any, alphas: FloatArray) -> KernelRidgeCV:
         """Return the estimator of some targets, without a fit."""
@@ -268,26 +268,26 @@ rule, jitter, path, memory_limit, random_state, verbose
         return part
 
     def _chosen(
-        self, problem: Problem, candidates: Sequence[Candidate], alphas: FloatArray
+        self, training: TrainingData, candidates: Sequence[Candidate], alphas: FloatArray
     ) -> tuple[IntArray, IntArray]:
         """Return the best draw (v,) and the place of its penalty (v,), its own or one for all.
 
         One factorisation for each draw. Beside it only the best score so far of each penalty and
         target is kept, and which draw that was.
         """
-        v, goal = problem.Y.shape[1], replace(self._goal(), per_target=True)
+        v, objective = training.Y.shape[1], replace(self._objective(), per_target=True)
         best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
-        provider = DataProvider(problem, candidates)
-        warn_of_selection(problem, provider.selector)
+        provider = DataProvider(training, candidates)
+        warn_of_selection(training, provider.selector)
         done, count = 0, 1
         while done < len(candidates):
             report(done, len(candidates), "kernels")
             some = candidates[done : done + count]
-            planned = [Planned.of(provider, goal, one, alphas.size) for one in some]
+            planned = [Planned.of(provider, objective, one, alphas.size) for one in some]
             for k, found in enumerate(together(planned, [alphas] * len(some))):
-                each = found.per_target if goal.pooled else found.per_target_mean
+                each = found.per_target if objective.pooled else found.per_target_mean
                 if each is None:  # one target
-                    each = (found.pooled if goal.pooled else found.mean)[:, None]
+                    each = (found.pooled if objective.pooled else found.mean)[:, None]
                 better = each > best
                 best[better], draw[better] = each[better], done + k
             done, count = done + len(some), planned[0].at_once()
@@ -318,10 +318,10 @@ rule, jitter, path, memory_limit, random_state, verbose
 
     @property
     def _n_features(self) -> int | None:
-        X = self._problem.X
+        X = self._training.X
         return int(X.shape[1]) if X.ndim == 2 else None
 
-    def _asked(self) -> Fitted:
+    def _fitted_state(self) -> Fitted:
         if hasattr(self, "models_"):
             raise _NoSingleModelError(
                 "weights_per_target=True has one model for each set of weights, but this method "
@@ -329,11 +329,11 @@ rule, jitter, path, memory_limit, random_state, verbose
                 "columns, model = estimator.models_[0]. Or fit with weights_per_target=False.",
                 argument="weights_per_target",
             )
-        return super()._asked()
+        return super()._fitted_state()
 
     def explain(self) -> Plan:
         """Return the plan of `fit`: the path taken; cost and memory of each, and why."""
-        self._asked()
+        self._fitted_state()
         return super().explain()
 
     def _shown(self, fitted: Fitted) -> dict[str, Any]:
@@ -371,7 +371,7 @@ rule, jitter, path, memory_limit, random_state, verbose
             return super().predict_interval(X, level, method)
         rows = self._new_rows(X)
         found = self._of_targets(lambda model: model.predict_interval(rows, level, method))
-        return found[..., 0] if self._problem.flat else found
+        return found[..., 0] if self._training.flat else found
 
     def predict_without(
         self, rows: ArrayLike, X: Any = None, alpha: float | ArrayLike | None = None
@@ -387,7 +387,7 @@ rule, jitter, path, memory_limit, random_state, verbose
             return super().predict_without(rows, X, alpha)
         new = None if X is None else self._new_rows(X)
         found = self._of_targets(lambda model: model.predict_without(rows, new))
-        return found[..., 0] if self._problem.flat else found
+        return found[..., 0] if self._training.flat else found
 
 
 # -- weights -------------------------------------------------------------------------------------
@@ -441,13 +441,15 @@ def _drawn(count: int, n_draws: int, concentration: Any, seed: int) -> FloatArra
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _traces(problem: Problem, kernels: Sequence[Kernel | Precomputed]) -> FloatArray:
+def _traces(training: TrainingData, kernels: Sequence[Kernel | Precomputed]) -> FloatArray:
     """Return the trace of each kernel, which are sums of the same few."""
     parts = distinct_parts(kernels)
     assert parts is not None  # kernels of a mixture are functions of rows
     own = [
         total_eigenvalue(
-            rows_with_kernel(part, problem.X, problem.basis), problem.weights, centred=problem.bias
+            rows_with_kernel(part, training.X, training.basis),
+            training.weights,
+            centred=training.bias,
         )
         for part in parts
     ]

@@ -57,7 +57,7 @@ class Regression(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[mis
         >>> mean.shape == std.shape == (42,)
         True
         """
-        values, flat = self._decision(X), self._problem.flat
+        values, flat = self._decision(X), self._training.flat
         values = values[:, 0] if flat else values
         if not return_std:
             return values
@@ -66,7 +66,7 @@ class Regression(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[mis
 
     def _deviation(self, X: Any) -> FloatArray:
         """Return the standard deviation of new observations, shape (k, v)."""
-        return standard_deviation(self._asked(), self._new_rows(X))
+        return standard_deviation(self._fitted_state(), self._new_rows(X))
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -16,8 +16,8 @@ import numpy as np
 from holdfast._typing import FloatArray
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import Model, make_model
-from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import DataProvider, warn_of_selection
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
 from holdfast.core.gaussian import second_moments
 from holdfast.core.lapack import SMALL, piece_threads, run_pieces
@@ -50,16 +50,18 @@ class Planned:
     rounding: dict[float, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, provider: DataProvider, goal: Goal, candidate: Candidate, n: int) -> Planned:
+    def of(
+        cls, provider: DataProvider, objective: Objective, candidate: Candidate, n: int
+    ) -> Planned:
         """Return a candidate on all rows, with the plan for its experiments at n penalties."""
         data, basis, selector = provider(candidate)
-        model = make_model(provider.problem, candidate.kernel, data, basis, selector)
-        tasks = model.tasks(provider.problem.experiments)
+        model = make_model(provider.training, candidate.kernel, data, basis, selector)
+        tasks = model.tasks(provider.training.experiments)
         plan = model.plan(tasks, n)
         if selector is not None:
             told = {"choice of basis": selector.explain(len(data))}
             plan = replace(plan, facts={**plan.facts, **told})
-        return cls(Fitted(model, goal, np.nan), tasks, plan)
+        return cls(Fitted(model, objective, np.nan), tasks, plan)
 
     def at_once(self) -> int:
         """Return how many candidates like this are compared at once.
@@ -68,12 +70,12 @@ class Planned:
         and scorers of users, which may keep a state, run one after the other.
         """
         model, plan = self.fitted.model, self.plan
-        ours = self.fitted.goal.scoring.metric is not None and not takes_objects(model.kernel)
+        ours = self.fitted.objective.scoring.metric is not None and not takes_objects(model.kernel)
         bytes_needed = [cost.bytes for cost in plan.costs if cost.path == plan.path]
         dense = model.smoother.form == "kernel" and model.smoother.order >= SMALL
         if not (ours and dense and bytes_needed):
             return 1
-        return max(1, min(piece_threads(), int(self.fitted.problem.memory / bytes_needed[0])))
+        return max(1, min(piece_threads(), int(self.fitted.training.memory / bytes_needed[0])))
 
     def known(self, alphas: FloatArray) -> FloatArray | None:
         """Return the predictions at all of these penalties, or None where they were too many."""
@@ -91,10 +93,10 @@ class Planned:
         Very many targets are scored in chunks, and splits that are too many are not reported.
         """
         fitted, tasks = self.fitted, self.tasks
-        problem, model, goal = fitted.problem, fitted.model, fitted.goal
-        v, k, a = problem.Y.shape[1], tasks.test.values.size, alphas.size
-        room = min(MOST_PREDICTIONS, int(problem.memory / 40))
-        step = v if problem.labels.ndim == 1 else max(1, room // (a * k))
+        training, model, objective = fitted.training, fitted.model, fitted.objective
+        v, k, a = training.Y.shape[1], tasks.test.values.size, alphas.size
+        room = min(MOST_PREDICTIONS, int(training.memory / 40))
+        step = v if training.labels.ndim == 1 else max(1, room // (a * k))
         parts, sizes = [], []
         for start in range(0, v, step):
             columns = slice(start, min(start + step, v))
@@ -103,17 +105,17 @@ class Planned:
                 self.rounding[alpha] = max(self.rounding.get(alpha, 0.0), float(largest))
             if a * k * v <= KEPT_DOUBLES:
                 self.seen.append((alphas, values))
-            labels = problem.labels if problem.labels.ndim == 1 else problem.labels[:, columns]
+            labels = training.labels if training.labels.ndim == 1 else training.labels[:, columns]
             moments = partial(_moments, model, tasks, alphas, labels, values)
             found = score_experiments(
-                goal.scoring,
+                objective.scoring,
                 values,
                 tasks.test.values,
                 tasks.test.ptr,
                 labels,
-                problem.score_weights,
-                problem.groups,
-                each_target=goal.per_target,
+                training.score_weights,
+                training.groups,
+                each_target=objective.per_target,
                 moments=moments,
             )
             parts.append(found)
@@ -122,7 +124,7 @@ class Planned:
         scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
         rounding = np.array([self.rounding.get(alpha, 0.0) for alpha in alphas.tolist()])
         scores = replace(scores, rounding=rounding)
-        n = len(problem.experiments)
+        n = len(training.experiments)
         if n > MAX_COLUMNS:
             return replace(scores, splits=np.empty((a, 0)))
         splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
@@ -158,8 +160,8 @@ Further = Callable[[Sequence[tuple[Candidate, float]]], list[tuple[Candidate, Pe
 
 
 def search(
-    problem: Problem,
-    goal: Goal,
+    training: TrainingData,
+    objective: Objective,
     candidates: Sequence[Candidate],
     grids: Sequence[Penalties],
     further: Further | None = None,
@@ -174,16 +176,16 @@ def search(
     Distances are computed once for all RBF and Matérn candidates that share basis rows, if the
     m × n matrix fits in the memory limit beside the features.
     """
-    provider = DataProvider(problem, candidates)
-    warn_of_selection(problem, provider.selector)
-    if problem.constant:  # every width is as good
+    provider = DataProvider(training, candidates)
+    warn_of_selection(training, provider.selector)
+    if training.constant:  # every width is as good
         further = None
     trials: list[_Trial] = []
     waiting, count = list(zip(candidates, grids, strict=True)), 1
     while waiting:
         some = waiting[:count]
         report(len(trials), len(trials) + len(waiting), "kernels")
-        made = [Planned.of(provider, goal, c, grid.alphas.size) for c, grid in some]
+        made = [Planned.of(provider, objective, c, grid.alphas.size) for c, grid in some]
         scores = together(made, [grid.alphas for _, grid in some])
         for parts in zip(some, made, scores, strict=True):
             _add(trials, _trial(*parts))
@@ -217,16 +219,24 @@ def together(made: Sequence[Planned], alphas: Sequence[FloatArray]) -> list[Scor
 def _trial(asked: tuple[Candidate, Penalties], planned: Planned, scores: Scores) -> _Trial:
     """Return a candidate with its scores, beyond an end of a default grid if need be."""
     grid = asked[1]
-    problem, goal, known = planned.fitted.problem, planned.fitted.goal, (grid.alphas, scores)
-    if not problem.constant:
-        best = np.atleast_1d(goal.choose(scores, grid.alphas, "best").indices)
+    training, objective, known = (
+        planned.fitted.training,
+        planned.fitted.objective,
+        (grid.alphas, scores),
+    )
+    if not training.constant:
+        best = np.atleast_1d(objective.choose(scores, grid.alphas, "best").indices)
         known = extended(grid, scores, best, planned.scores)
-    return _Trial(*asked, *known, _value(problem, goal, *known), planned)
+    return _Trial(*asked, *known, _value(training, objective, *known), planned)
 
 
-def _value(problem: Problem, goal: Goal, alphas: FloatArray, scores: Scores) -> float:
+def _value(
+    training: TrainingData, objective: Objective, alphas: FloatArray, scores: Scores
+) -> float:
     """Return what kernels are compared by."""
-    return 0.0 if problem.constant else float(np.mean(goal.choose(scores, alphas, "best").score))
+    return (
+        0.0 if training.constant else float(np.mean(objective.choose(scores, alphas, "best").score))
+    )
 
 
 def _add(trials: list[_Trial], trial: _Trial) -> None:
@@ -249,13 +259,13 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
     rounding = scores.rounding
     assert rounding is not None
     values, fitted = kept.known(alphas), kept.fitted.changed(alphas=alphas)
-    goal = fitted.goal
-    if fitted.problem.constant:
-        choice = _any_penalty(scores, alphas, goal)
+    objective = fitted.objective
+    if fitted.training.constant:
+        choice = _any_penalty(scores, alphas, objective)
     else:
-        if goal.rule == "1se":
+        if objective.rule == "1se":
             scores = _with_row_errors(fitted, kept, scores, values)
-        choice = goal.choose(scores, alphas)
+        choice = objective.choose(scores, alphas)
         warn_at_edge(choice.best, alphas)
     chosen_ones = np.unique(np.atleast_1d(choice.indices))
     warn_of_rounding(alphas[chosen_ones], rounding[chosen_ones])
@@ -269,7 +279,7 @@ def _found(trials: Sequence[_Trial], best: _Trial, kept: Planned) -> Fitted:
         model=replace(fitted.model, known=values, rounding=None if values is None else rounding),
         alpha=choice.alpha,
         score=choice.score,
-        results=_merge([trial.candidate for trial in trials], shown, goal.pooled),
+        results=_merge([trial.candidate for trial in trials], shown, objective.pooled),
         params=best.candidate.params,
         index=choice.indices + start,
         plan=replace(plan, facts=facts),
@@ -292,11 +302,11 @@ def _told(plan: Plan, first: FloatArray, alphas: FloatArray) -> Plan:
     return replace(plan, facts={**plan.facts, "penalties added": told})
 
 
-def _any_penalty(scores: Scores, alphas: FloatArray, goal: Goal) -> Choice:
+def _any_penalty(scores: Scores, alphas: FloatArray, objective: Objective) -> Choice:
     """Return the largest penalty, for targets that do not vary: its score may be undefined."""
     last = alphas.size - 1
-    score = float((scores.pooled if goal.pooled else scores.mean)[last])
-    if not goal.per_target:
+    score = float((scores.pooled if objective.pooled else scores.mean)[last])
+    if not objective.per_target:
         return Choice(last, float(alphas[last]), score)
     v = 1 if scores.per_target is None else scores.per_target.shape[1]
     return Choice(np.full(v, last), np.full(v, alphas[last]), np.full(v, score))
@@ -306,8 +316,8 @@ def _with_row_errors(
     fitted: Fitted, planned: Planned, scores: Scores, known: FloatArray | None
 ) -> Scores:
     """Return the scores with the standard error of the best penalty over units, if it has one."""
-    best = fitted.goal.choose(scores, fitted.problem.alphas, "best")
-    v, tasks = fitted.problem.Y.shape[1], planned.tasks
+    best = fitted.objective.choose(scores, fitted.training.alphas, "best")
+    v, tasks = fitted.training.Y.shape[1], planned.tasks
     if known is None or known.shape[2] != v:
         values = fitted.model.at(tasks, np.asarray(best.alpha))
     else:

@@ -22,8 +22,8 @@ import holdfast
 from holdfast.answers.calibration import Calibration
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import Model
-from holdfast.answers.problem import Goal, Problem
 from holdfast.answers.rows import rows_with_kernel
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.answers.trend import Trend
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.core.plan import Cost, Plan
@@ -35,20 +35,20 @@ from holdfast.scores.penalties import kernel_parts
 
 __all__ = ["restored", "state_of", "trusted_types"]
 
-#: Fields of the problem that are kept as they are.
+#: Fields of the training data that are kept as they are.
 _KEPT = ("X", "labels", "groups", "alphas", "flat", "seed", "basis", "policy", "bias", "jitter",
          "path", "standardize", "frames", "sample_weight")  # fmt: skip
 
 
 def state_of(fitted: Fitted) -> dict[str, Any]:
     """Return a fitted model as a dict of arrays, numbers, text, and the objects a user passed."""
-    problem, model, plan = fitted.problem, fitted.model, fitted.plan
-    trend, weights, basis_rows = problem.trend, problem.weights, fitted.basis_rows
+    training, model, plan = fitted.training, fitted.model, fitted.plan
+    trend, weights, basis_rows = training.trend, training.weights, fitted.basis_rows
     return {
         "parameters": fitted.parameters,
-        "problem": {name: getattr(problem, name) for name in _KEPT},
+        "training": {name: getattr(training, name) for name in _KEPT},
         "weights": None if (weights == 1.0).all() else weights,
-        "experiments": _packed(problem.experiments),
+        "experiments": _packed(training.experiments),
         "trend": None if trend is None else {f.name: getattr(trend, f.name) for f in fields(trend)},
         "kernel": model.kernel,
         "basis": model.basis,
@@ -65,23 +65,23 @@ def state_of(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def restored(state: Mapping[str, Any], Y: Any, goal: Goal) -> Fitted:
-    """Return the fitted model that `state_of` made plain, with its targets (m, v) and its goal."""
+def restored(state: Mapping[str, Any], Y: Any, objective: Objective) -> Fitted:
+    """Return the fitted model that `state_of` made plain, with targets (m, v) and objective."""
     trend, weights, basis_rows = state["trend"], state["weights"], state["basis_rows"]
     kernel, parameters = state["kernel"], state["parameters"]
-    problem = Problem(
-        **state["problem"],
+    training = TrainingData(
+        **state["training"],
         Y=Y,
         weights=np.ones(len(Y)) if weights is None else weights,
         experiments=_unpacked(state["experiments"]),
         trend=None if trend is None else Trend(**trend),
         memory=memory_bytes(parameters["memory_limit"]),
     )
-    data = rows_with_kernel(kernel, problem.X, problem.basis)
-    model = Model(problem, kernel, data, state["basis"], state["epsilon"], state["selector"])
+    data = rows_with_kernel(kernel, training.X, training.basis)
+    model = Model(training, kernel, data, state["basis"], state["epsilon"], state["selector"])
     return Fitted(
         model,
-        goal,
+        objective,
         state["alpha"],
         state["score"],
         _results(**state["results"]) if state["results"] else {},

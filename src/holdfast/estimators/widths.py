@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import IntArray
-from holdfast.answers.problem import Problem
+from holdfast.answers.training import TrainingData
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.dask import is_dask
 from holdfast.exceptions import GridEdgeWarning, warn
@@ -58,35 +58,35 @@ def family(candidate: Candidate) -> str:
 Tried = Sequence[tuple[Candidate, float]]
 
 
-def part_of(problem: Problem) -> Problem | None:
-    """Return the problem of some rows, for the start of a search; None where rows are too few.
+def part_of(training: TrainingData) -> TrainingData | None:
+    """Return the data of some rows, for the start of a search; None where rows are too few.
 
     Experiments lose the rows that are not there. Rows that were named as basis rows stay.
     """
-    m, live = problem.weights.size, np.flatnonzero(problem.weights > 0)
+    m, live = training.weights.size, np.flatnonzero(training.weights > 0)
     size = min(int(SHARE * live.size), MOST)
-    asked = getattr(problem.basis, "n", problem.basis)  # how many basis rows, if that is a number
+    asked = getattr(training.basis, "n", training.basis)  # how many basis rows, if that is a number
     if size < max(FEWEST, asked if isinstance(asked, int | np.integer) else 0) or is_dask(
-        problem.X
+        training.X
     ):
         return None
     rng = np.random.default_rng(0)  # as what is typical of rows, of no seed
-    named = _named_rows(problem.basis, m)
+    named = _named_rows(training.basis, m)
     rows = np.union1d(rng.choice(live, size, replace=False), named).astype(np.int64)
     place = np.full(m, -1)
     place[rows] = np.arange(rows.size)
-    experiments = _among(problem.experiments, place, rows.size)
+    experiments = _among(training.experiments, place, rows.size)
     if not len(experiments):
         return None
     return replace(
-        problem,
-        X=problem.X[rows],
-        Y=problem.Y[rows],
-        labels=problem.labels[rows],
-        weights=problem.weights[rows],
-        groups=None if problem.groups is None else problem.groups[rows],
+        training,
+        X=training.X[rows],
+        Y=training.Y[rows],
+        labels=training.labels[rows],
+        weights=training.weights[rows],
+        groups=None if training.groups is None else training.groups[rows],
         experiments=experiments,
-        basis=place[named] if named.size else problem.basis,
+        basis=place[named] if named.size else training.basis,
     )
 
 

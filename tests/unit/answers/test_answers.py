@@ -178,8 +178,8 @@ def test_permuted_targets_of_light_rows(cv, path):
     w = np.where(np.arange(30) < 3, 1e-9, 1.0)
     options = {"gamma": 0.5, "alphas": ALPHAS[2:], "cv": cv}
     model = KernelRidgeCV(**options, path=path).fit(X, y, sample_weight=w)
-    fitted, other = model._asked(), y[::-1].copy()
-    tasks = fitted.model.tasks(fitted.problem.experiments)
+    fitted, other = model._fitted_state(), y[::-1].copy()
+    tasks = fitted.model.tasks(fitted.training.experiments)
     found = permuted(fitted, tasks, 1)(other[:, None])
     again = KernelRidgeCV(**options, path="refit").fit(X, other, sample_weight=w)
     expected = again.held_out().values

@@ -108,7 +108,7 @@ def check(model, X, y, cv, weights=None, groups=None, ways=WAYS):
     outer = as_experiments(cv, M, X=X, y=y, groups=groups, classifier=hasattr(model, "classes_"))
     expected = refits(model, X, y, outer, weights, groups)
     for way in ways:
-        found = nested_predictions(model._asked(), cv, way=way)
+        found = nested_predictions(model._fitted_state(), cv, way=way)
         assert set(found.ways) == {way}
         assert_same(found, expected)
     return found
@@ -185,10 +185,12 @@ def test_groups_in_both_loops():
         outer = as_experiments(LeaveOneGroupOut(), M, groups=groups)
         expected = refits(model, X, y, outer, groups=groups)
         for way in WAYS:
-            found = nested_predictions(model._asked(), LeaveOneGroupOut(), way=way)
+            found = nested_predictions(model._fitted_state(), LeaveOneGroupOut(), way=way)
             assert_same(found, expected)
             assert_same(
-                nested_predictions(model._asked(), LeaveOneGroupOut(), groups=groups, way=way),
+                nested_predictions(
+                    model._fitted_state(), LeaveOneGroupOut(), groups=groups, way=way
+                ),
                 expected,
             )
 
@@ -209,7 +211,7 @@ def test_splitters_that_know_the_place_of_rows(inside, way):
         near = np.abs(np.arange(M)[:, None] - np.arange(M)) <= 3
     model = fitted(X, y, cv=cv)
     outer = KFold(4, shuffle=True, random_state=0)
-    found = nested_predictions(model._asked(), outer, way=way)
+    found = nested_predictions(model._fitted_state(), outer, way=way)
     for j, (left, out) in enumerate(outer.split(X)):
         sets = [HoldOut(np.flatnonzero(near[i][left]), [k]) for k, i in enumerate(left.tolist())]
         again = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=sets).fit(X[left], y[left])
@@ -224,7 +226,7 @@ def test_steps_in_time_are_taken_anew_inside(way):
     X, y = data()
     times = np.random.default_rng(4).permutation(M)
     model = fitted(X, y, cv=TimeSteps(times, 3))
-    found = nested_predictions(model._asked(), TimeSteps(times, 3), way=way)
+    found = nested_predictions(model._fitted_state(), TimeSteps(times, 3), way=way)
     for j, (left, out) in enumerate(TimeSteps(times, 3).split(X)):
         own = TimeSteps(times[left], 3)
         again = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=own).fit(X[left], y[left])
@@ -238,7 +240,7 @@ def test_explicit_lists_lose_the_outer_rows():
     model = fitted(X, y, cv=inner, basis=basis_rows())
     outer = [HoldOut(range(4, 10), test=[4, 9]), HoldOut([40, 41, 2])]
     for way in WAYS:
-        found = nested_predictions(model._asked(), outer, way=way)
+        found = nested_predictions(model._fitted_state(), outer, way=way)
         for j, experiment in enumerate(outer):
             held, w = experiment.held_out, np.ones(M)
             left = [(np.setdiff1d(e.held_out, held), np.setdiff1d(e.test, held)) for e in inner]
@@ -264,7 +266,9 @@ def test_a_grid_of_kernels_is_chosen_again(basis):
     model = fitted(X, y, gamma=gammas, basis=rows)
     outer = as_experiments(KFold(6, shuffle=True, random_state=1), M)
     for way in WAYS:
-        found = nested_predictions(model._asked(), KFold(6, shuffle=True, random_state=1), way=way)
+        found = nested_predictions(
+            model._fitted_state(), KFold(6, shuffle=True, random_state=1), way=way
+        )
         for j, experiment in enumerate(outer):
             left = np.setdiff1d(np.arange(M), experiment.held_out)
             place = {row: i for i, row in enumerate(left)}
@@ -288,7 +292,7 @@ def test_against_the_naive_twin_alone():
     w, B = some_weights(), basis_rows()
     K = np.exp(-0.4 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     model = fitted(X, y, w, basis=B, cv=KFold(3))
-    found = {way: nested_predictions(model._asked(), KFold(4), way=way) for way in WAYS}
+    found = {way: nested_predictions(model._fitted_state(), KFold(4), way=way) for way in WAYS}
     for j, (left, held) in enumerate(KFold(4).split(X)):
         error = np.zeros(ALPHAS.size)
         for _, part in KFold(3).split(left):
@@ -343,7 +347,7 @@ def test_factors_of_the_model_stay_as_they_are():
             model = fitted(X, y, basis=basis, path=path)
             before = model.held_out(cv=6).values
             for way in WAYS:
-                nested_predictions(model._asked(), 4, way=way)
+                nested_predictions(model._fitted_state(), 4, way=way)
             np.testing.assert_allclose(model.held_out(cv=6).values, before, rtol=1e-12)
             assert model.verify().max_relative_error < 1e-9
 
@@ -398,7 +402,7 @@ def test_dense_models_equal_refits(name, weighted):
     w = np.random.default_rng(1).uniform(0.3, 2.0, size=M) if weighted else None
     model = fitted(X, y, w, groups=groups, **options)
     outer = KFold(16, shuffle=True, random_state=0)
-    unions, without = (nested_predictions(model._asked(), outer, way=way) for way in WAYS)
+    unions, without = (nested_predictions(model._fitted_state(), outer, way=way) for way in WAYS)
     np.testing.assert_array_equal(unions.alphas, without.alphas)
     assert unions.kernels == without.kernels
     np.testing.assert_allclose(unions.inner_scores, without.inner_scores, rtol=1e-8)

@@ -72,7 +72,7 @@ def test_permutations_are_scored_within_groups(name):
     X, y, groups = data()
     model = fit(X, y, groups, scoring=name)
     found = model.permutation_test(3, random_state=4)
-    shuffle = Shuffle.of(model._asked(), None, None, 4)
+    shuffle = Shuffle.of(model._fitted_state(), None, None, 4)
     for n in range(3):
         again = clone(model).fit(X, y[shuffle.order(n)], groups=groups)
         assert found.null_scores[n] == pytest.approx(again.best_score_)
@@ -135,7 +135,7 @@ def test_densities_work_or_are_refused_by_name(cv):
     assert interval.low < interval.score < interval.high
     assert interval.units == ("blocks" if cv else "rows")
     test = model.permutation_test(2, random_state=1)
-    shuffle = Shuffle.of(model._asked(), None, None, 1)
+    shuffle = Shuffle.of(model._fitted_state(), None, None, 1)
     for n in range(2):
         again = clone(model).fit(X, y[shuffle.order(n)])
         assert test.null_scores[n] == pytest.approx(again.best_score_)
@@ -245,7 +245,7 @@ def test_groups_that_lie_together_stay_the_units():
 def test_blocks_of_time_are_the_units():
     X, y = walk(m=60)
     model = fit(X, y, cv=HBlock(2))
-    units = units_of(model._problem.experiments, None, np.ones(60), placed=True)
+    units = units_of(model._training.experiments, None, np.ones(60), placed=True)
     assert units.name == "blocks"
     size = np.bincount(units.code)
     assert (np.diff(units.code) >= 0).all()

@@ -49,14 +49,14 @@ def fitted(X, y, w=None, groups=None, classifier=False, **options):
 
 
 def shuffle_of(model, seed=7, within=None, groups=None):
-    return Shuffle.of(model._asked(), within, groups, seed)
+    return Shuffle.of(model._fitted_state(), within, groups, seed)
 
 
 def check(model, X, y, w=None, n=4):
     """The null scores are the best scores of models fitted to permuted targets."""
     found = model.permutation_test(n, random_state=7)
     shuffle = shuffle_of(model)
-    again = clone(model).set_params(cv=list(model._problem.experiments))
+    again = clone(model).set_params(cv=list(model._training.experiments))
     for number in range(n):
         again.fit(X, y[shuffle.order(number)], sample_weight=w)
         np.testing.assert_allclose(found.null_scores[number], again.best_score_, rtol=1e-8)

@@ -31,7 +31,7 @@ def test_what_is_kept_is_what_would_be_computed(options):
     kind, y = (KernelRidgeCV, Y) if options else (KernelRidgeClassifierCV, GROUPS % 3)
     options = {"alphas": [0.1, 1.0, 10.0], "cv": 5, "random_state": 0, **options}
     model = kind(**options).fit(X, y, groups=GROUPS)
-    wanted = model.held_out(model._problem.experiments)  # asked as any other experiments
+    wanted = model.held_out(model._training.experiments)  # asked as any other experiments
     found = model.held_out()
     np.testing.assert_array_equal(found.alphas, wanted.alphas)
     np.testing.assert_array_equal(found.rows, wanted.rows)
@@ -42,7 +42,7 @@ def test_an_extended_grid_is_in_the_order_of_its_penalties():
     y = X[:, 0]  # without noise the smallest penalty is best
     model = KernelRidgeCV(kernel="linear", cv=5).fit(X, y)
     assert "penalties added" in model.explain().facts
-    values = model.held_out(model._problem.experiments).values
+    values = model.held_out(model._training.experiments).values
     np.testing.assert_allclose(model.held_out().values, values, rtol=1e-8, atol=1e-12)
 
 

@@ -86,9 +86,9 @@ def test_rows_on_disk_are_not_copied(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     model = KernelRidgeCV(basis=20, cv=4, random_state=0).fit(mapped, Y)
-    assert np.shares_memory(model._problem.X, mapped)
+    assert np.shares_memory(model._training.X, mapped)
     frugal = KernelRidgeCV(basis=20, cv=4, random_state=0, memory_limit=1000).fit(X, Y)
-    assert np.shares_memory(frugal._problem.X, X)  # a copy would not fit into the limit
+    assert np.shares_memory(frugal._training.X, X)  # a copy would not fit into the limit
 
 
 def test_groups_without_cv_are_told():

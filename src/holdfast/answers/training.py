@@ -1,4 +1,4 @@
-"""What a fit has to work with, after all checks: data and an aim, nothing else."""
+"""What a fit has to work with, after all checks: data and an objective, nothing else."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from holdfast.scores.choice import Choice, choose
 from holdfast.scores.scorers import Scoring
 from holdfast.scores.scoring import Scores
 
-__all__ = ["Goal", "Problem"]
+__all__ = ["Objective", "TrainingData"]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TrainingData:
     """Everything that later held-out questions need.
 
     Attributes
@@ -117,8 +117,8 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Goal:
-    """What a model is judged by, and how its penalty is chosen.
+class Objective:
+    """What the score of a model is, and how its penalty is chosen.
 
     Attributes
     ----------
