@@ -29,7 +29,7 @@ PLANNED: tuple[Path, ...] = get_args(Path)
 
 #: Operations a second of a large matrix product; and what these factorisations of an n × n matrix
 #: take, in n³ operations at that speed (R_E, R_I, R_L of Tanaka and Imai 2019).
-GEMM, EIGH, REDUCTION, CHOLESKY = 9e10, 10.0, 2.6, 0.6
+GEMM, EIGH, REDUCTION, CHOLESKY = 9e10, 14.0, 2.6, 1.2
 #: How much slower small products of held-out sets are; seconds to touch a number of a large matrix,
 #: and of one experiment among many of the same size, and of one with equations of its own.
 STACKED, TOUCH, CALL, CALL_FOLD = 3.0, 1.5e-9, 6e-5, 4e-4
@@ -182,7 +182,7 @@ def _features(
     sets, stack = _sets(sizes, h, e, t, alphas, cg=True)
     if one:  # a Cholesky factor for every penalty, its inverse, and the rows in its coordinates
         copy = 0.0 if sizes.streamed else rows
-        factor = a * ((CHOLESKY + 5.0) * p**3 + 3.0 * m * p**2) / GEMM
+        factor = a * ((CHOLESKY + 4.0) * p**3 + 3.0 * m * p**2) / GEMM
         return factor + a * sets, 1.1 * rows + copy + stack + 6.0 * p**2
     factor = (EIGH * p**3 + (3.0 if sizes.streamed else 2.0) * m * p**2) / GEMM
     return (0.0 if sizes.factorised else factor) + sets, 1.1 * rows + stack + 6.0 * p**2
