@@ -159,7 +159,7 @@ def estimate(
     """
     dense = sizes.form == "kernel"
     seconds, doubles = (_dense if dense else _features)(path, sizes, h, e, t, a, times)
-    copies = 5.0 if h.max(initial=0.0) > 1 and not (dense and sizes.v > sizes.p) else 2.0
+    copies = 2.0 if dense and sizes.v > sizes.p else 4.5  # scores and errors among them
     predictions = min(a * float(t.sum()) * sizes.v, MOST_PREDICTIONS)
     return Cost(path, seconds, 8.0 * (doubles + copies * predictions))
 
@@ -170,22 +170,23 @@ def _features(
     """Return seconds, and numbers that are there at once, of a smoother of features."""
     m, p, v = float(sizes.m), float(sizes.p), float(sizes.v)
     rows = float(CHUNK) if sizes.streamed else m * p
+    own = m * p if sizes.basis is None and not sizes.streamed else 0.0  # a copy of X
     if path == "per_fold":
         passes = (0.0 if sizes.summed else 1.3) + (2.6 if sizes.streamed else 0.0)
         work = passes * h * p**2 + _solve(p - e, a, v) + 4.0 * e * p**2 + 2.0 * t * p * a * v
         touched = h * p + 3.0 * p**2
         seconds = float((work / GEMM + touched * TOUCH + CALL_FOLD).sum())
         matrices = h.size if sizes.summed else min(h.size, 1 + 2**24 // p**2)
-        return seconds, 1.1 * rows + (matrices + 6.0) * p**2
+        return seconds, own + 1.1 * rows + (matrices + 6.0) * p**2
     one = path == "cholesky"
     alphas = 1 if one else a
     sets, stack = _sets(sizes, h, e, t, alphas, cg=True)
     if one:  # a Cholesky factor for every penalty, its inverse, and the rows in its coordinates
         copy = 0.0 if sizes.streamed else rows
         factor = a * ((CHOLESKY + 4.0) * p**3 + 3.0 * m * p**2) / GEMM
-        return factor + a * sets, 1.1 * rows + copy + stack + 6.0 * p**2
+        return factor + a * sets, own + 1.1 * rows + copy + stack + 6.0 * p**2
     factor = (EIGH * p**3 + (3.0 if sizes.streamed else 2.0) * m * p**2) / GEMM
-    return (0.0 if sizes.factorised else factor) + sets, 1.1 * rows + stack + 6.0 * p**2
+    return (0.0 if sizes.factorised else factor) + sets, own + 1.1 * rows + stack + 6.0 * p**2
 
 
 def _dense(
@@ -194,11 +195,12 @@ def _dense(
     """Return the same of a smoother of a kernel matrix."""
     m, v = float(sizes.m), float(sizes.v)
     targets = 4.0 * m * v
-    if path == "per_fold":  # each thread has the kernel of its training rows three times
+    if path == "per_fold":  # each thread has the kernel of its training rows four times
         n = m - h
         work = 1.25 * _solve(n, a, v) + 2.0 * a * v * t * n
         seconds = float((work / GEMM + 2.0 * n**2 * TOUCH + CALL_FOLD).sum())
-        return seconds, m**2 + 3.0 * min(blas_threads(), h.size) * float(n.max()) ** 2 + targets
+        folds = m**2 + 4.0 * min(blas_threads(), h.size) * float(n.max()) ** 2
+        return seconds, max(folds, 5.0 * m**2) + targets  # the model on all rows comes last
     if path == "spectral":
         sets, stack = _sets(sizes, h, e, t, a, cg=False)
         factor = 0.0 if sizes.factorised else EIGH * m**3 / GEMM
@@ -224,7 +226,7 @@ def _sets(
     seconds = float(alone.sum()) * (6.0 * p * TOUCH + 4.0 * p * a * (1.0 + v) / GEMM)
     h, e, t = h[~alone], e[~alone], t[~alone]
     if not h.size:
-        return seconds, 3.0 * CHUNK
+        return seconds, 2.0 * CHUNK
     iterated = (h >= CG_ROWS) & (h * a >= CG_SYSTEMS) & cg
     direct = a * (h**2 * p + h**3 / 3.0) * (STACKED if cg else 0.5 * STACKED)
     work = np.where(iterated, 2.0 * STACKED * CG_STEPS * h * p * a * v, direct)
@@ -235,4 +237,4 @@ def _sets(
     calls = CALL * (min(h.size, 4000) + 15.0 * stacks)
     seconds += float(work.sum()) / GEMM + float(touched.sum()) * TOUCH + calls
     largest = (h + t) * (p + 2.0 * a * v) + np.where(iterated, 0.0, 2.0 * a * h**2)
-    return seconds, max(3.0 * CHUNK, float(largest.max()))
+    return seconds, max(2.0 * CHUNK, float(largest.max()))
