@@ -1,7 +1,7 @@
 """Print pip constraints that pin every promised lower bound of pyproject.toml.
 
-The core dependencies, what the extra ``all`` brings and what the reproductions need; tools for
-tests and pages stay free.
+The core dependencies, what the extra ``all`` brings, what the reproductions need, and polars; tools
+for tests and pages stay free.
 """
 
 import re
@@ -22,13 +22,18 @@ def lowest(requirement: str) -> str:
 
 
 def promised(pyproject: dict) -> Iterable[str]:
-    """Yield the requirements of the package, of its extras and of the group ``reproduce``."""
+    """Yield the requirements of the package, of its extras and of the group ``reproduce``.
+
+    And of polars, whose frames users may pass: what scikit-learn knows of them depends on both.
+    """
     project = pyproject["project"]
     extras = project["optional-dependencies"]
     yield from project["dependencies"]
     for name in re.findall(r"[\w-]+", extras["all"][0].partition("[")[2]):
         yield from extras[name]
-    yield from pyproject["dependency-groups"]["reproduce"]
+    groups = pyproject["dependency-groups"]
+    yield from groups["reproduce"]
+    yield from (one for one in groups["test"] if str(one).startswith("polars"))
 
 
 if __name__ == "__main__":

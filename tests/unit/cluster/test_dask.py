@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import uuid
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -350,18 +351,19 @@ def cluster(request):
         "dashboard_address": "127.0.0.1:0",  # None means port 8787, which others may have taken
         "silence_logs": 50,
     }
-    with (
-        dask.config.set(
-            {
-                "distributed.worker.use-file-locking": False,
-                "distributed.comm.timeouts.connect": "180s",  # a busy machine starts slowly
-                "distributed.comm.timeouts.tcp": "180s",
-            }
-        ),
-        distributed.LocalCluster(**settings) as local,
-        distributed.Client(local, set_as_default=False) as client,
-    ):
-        yield client
+    patient = {
+        "distributed.worker.use-file-locking": False,
+        "distributed.comm.timeouts.connect": "180s",  # a busy machine starts slowly
+        "distributed.comm.timeouts.tcp": "180s",
+    }
+    with dask.config.set(patient):
+        local = distributed.LocalCluster(**settings)
+        try:
+            with distributed.Client(local, set_as_default=False) as client:
+                yield client
+        finally:
+            with suppress(TimeoutError):  # … and ends slowly
+                local.close()
 
 
 @pytest.mark.parametrize(

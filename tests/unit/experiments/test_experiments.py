@@ -30,7 +30,7 @@ def experiments(cv, groups=None, kind=KernelRidgeCV, y=Y, **options):
     return model.held_out().experiments
 
 
-def tested_in(found):
+def rows_tested(found):
     return [one.test.tolist() for one in found]
 
 
@@ -61,16 +61,16 @@ def test_experiments_are_a_sequence():
     found = experiments([HoldOut([0, 1], [1]), HoldOut([1, 2, 3]), HoldOut([7])])
     assert isinstance(found, Experiments)
     assert len(found) == 3
-    assert tested_in(found) == [[1], [1, 2, 3], [7]]
+    assert rows_tested(found) == [[1], [1, 2, 3], [7]]
     assert repr(found) == "<3 experiments, 1–3 rows held out in each>"
     assert found[-2].held_out.tolist() == [1, 2, 3]
     for part in (slice(2), slice(None, None, -2), slice(2, 99), slice(1, 1)):
         assert isinstance(found[part], Experiments)
-        assert tested_in(found[part]) == tested_in(found)[part]
+        assert rows_tested(found[part]) == rows_tested(found)[part]
     for j in (3, -4):
         with pytest.raises(IndexError, match=f"experiment {j} of 3"):
             found[j]
-    assert tested_in(experiments(found)) == tested_in(found)  # they are a way of holding out
+    assert rows_tested(experiments(found)) == rows_tested(found)  # they are a way of holding out
 
 
 def test_none_and_leave_one_out_mean_the_same():
@@ -79,11 +79,11 @@ def test_none_and_leave_one_out_mean_the_same():
 
 
 def test_a_number_means_folds_stratified_for_a_classifier():
-    assert tested_in(experiments(3)) == [test.tolist() for _, test in KFold(3).split(X)]
+    assert rows_tested(experiments(3)) == [test.tolist() for _, test in KFold(3).split(X)]
     labels = np.array([0, 1] * (M // 2))
     stratified = experiments(np.int64(3), kind=KernelRidgeClassifierCV, y=labels)
     expected = [test.tolist() for _, test in StratifiedKFold(3).split(X, labels)]
-    assert tested_in(stratified) == expected
+    assert rows_tested(stratified) == expected
 
 
 def test_held_out_is_all_that_is_not_trained_on():
@@ -97,7 +97,7 @@ def test_held_out_is_all_that_is_not_trained_on():
 def test_test_rows_keep_their_order_and_may_overlap_between_experiments():
     train = np.arange(5, M)
     found = experiments([(train, [4, 2]), (train[1:], [2, 3])])
-    assert tested_in(found) == [[4, 2], [2, 3]]
+    assert rows_tested(found) == [[4, 2], [2, 3]]
     assert held_in(found) == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
 
 
@@ -133,7 +133,7 @@ class Half:
 @pytest.mark.parametrize("name", ["held_out", "test"])
 def test_an_item_with_one_attribute_of_an_experiment_is_a_pair(name):
     found = experiments([Half(name)])
-    assert (held_in(found), tested_in(found)) == ([[0, 1, 2]], [[2]])
+    assert (held_in(found), rows_tested(found)) == ([[0, 1, 2]], [[2]])
 
 
 def test_groups_that_a_splitter_ignores_are_no_reason_to_warn():
@@ -156,7 +156,7 @@ def test_many_kinds_of_group_labels(cv):
         pl.Series(letters.tolist()),
     ):
         plain = np.asarray(groups)
-        assert tested_in(experiments(cv, groups)) == [
+        assert rows_tested(experiments(cv, groups)) == [
             test.tolist() for _, test in cv.split(X, Y, plain)
         ]
 
@@ -172,7 +172,7 @@ def test_policies_are_those_of_the_naive_twin(policy):
             sets.append(HoldOut(held, held[: rng.integers(1, held.size + 1)]))
         twins = [policy_experiment(one.held_out, one.test, basis, policy) for one in sets]
         found = experiments(sets, basis=basis, held_out_basis=policy)
-        assert tested_in(found) == [T.tolist() for _, T, _ in twins if T.size]
+        assert rows_tested(found) == [T.tolist() for _, T, _ in twins if T.size]
 
 
 def test_leave_one_group_out_of_many_groups_needs_no_lists():
