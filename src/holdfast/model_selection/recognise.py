@@ -65,7 +65,7 @@ class Form:
     rows : array or sparse matrix of shape (m, d)
         Rows after the transformers; the kernel matrix for `Precomputed`.
     bias, weights, Y, flat, classes
-        As in a `Problem`: Y (m, v) is ±1 for classes.
+        As in `TrainingData`: Y (m, v) is ±1 for classes.
     normalised : bool
         Whether the mean of the training targets is taken out before the fit.
     shift : float
