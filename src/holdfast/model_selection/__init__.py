@@ -1,11 +1,11 @@
 """scikit-learn's functions of model selection without the refits: the same numbers, exactly.
 
 `Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
-fixed hyper-parameters are linear smoothers, and so are pipelines of these after transformers that
-learn nothing. Their held-out predictions follow from one fit (`holdfast.core`). Everything else
-is left to scikit-learn, with a warning that names what has no closed form. Every other name of
-`sklearn.model_selection` is here too, and is scikit-learn's own: changing an import never breaks
-code.
+fixed hyper-parameters are linear smoothers, also behind transformers that learn nothing, and a
+`StandardScaler` before a linear model. Their held-out predictions follow from one fit
+(`holdfast.core`). Everything else is left to scikit-learn, with a warning that names what has no
+closed form. Every other name of `sklearn.model_selection` is here too, and is scikit-learn's own:
+changing an import never breaks code.
 
 | module | what it holds |
 |---|---|

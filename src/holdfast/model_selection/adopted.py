@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import (
-    ConstantKernel,
-    Product,
-    Sum,
-    WhiteKernel,
-)
-from sklearn.gaussian_process.kernels import Kernel as GaussianKernel
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
-    LinearRegression,
     Ridge,
     RidgeClassifier,
     RidgeClassifierCV,
     RidgeCV,
 )
-from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from holdfast._typing import FloatArray
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.classification import KernelRidgeClassifierCV
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.kernels.grid import NAMED
+from holdfast.model_selection.recognise import RECIPES, Refit, recipe_of
 
 __all__ = ["from_sklearn"]
 
@@ -103,14 +92,14 @@ def from_sklearn(
         return from_sklearn(
             _chosen(estimator, X, y, sample_weight, groups), X, y, sample_weight, groups
         )
-    if type(estimator) not in MODELS:
-        known = ", ".join(kind.__name__ for kind in (*MODELS, *CHOOSING))
+    if type(estimator) not in RECIPES:
+        known = ", ".join(kind.__name__ for kind in (*RECIPES, *CHOOSING))
         raise NotSupportedError(
             f"estimator must be a linear smoother ({known}, GridSearchCV of these, or a Pipeline "
             f"that ends in one); got {type(estimator).__name__}.",
             argument="estimator",
         )
-    model, weights = MODELS[type(estimator)](estimator, X, y, sample_weight)
+    model, weights = _model_of(estimator, X, y, sample_weight)
     model.set_params(cv=None if groups is None else LeaveOneGroupOut())
     model.fit(X, y, sample_weight=weights, groups=groups)
     _require_same(estimator, model, X, y)
@@ -190,7 +179,7 @@ def _standardised(
             "weights serves both. Pass an estimator without a scaler.",
             argument="sample_weight",
         )
-    model, weights = MODELS[type(last)](last, X, y, None)
+    model, weights = _model_of(last, X, y, None)
     cv = None if groups is None else LeaveOneGroupOut()
     return model.set_params(cv=cv, standardize=True).fit(X, y, sample_weight=weights, groups=groups)
 
@@ -223,11 +212,41 @@ CHOOSING: dict[type, Callable[[Any], Any]] = {
 # -- models ----------------------------------------------------------------------------------------
 
 
-Adopted = tuple[CrossValidatedKernelRidge, Any]
+def _model_of(
+    estimator: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[CrossValidatedKernelRidge, Any]:
+    """Return a model that is not fitted, and what its rows weigh."""
+    kind = type(estimator)
+    if kind is GaussianProcessRegressor:
+        estimator = _with_its_kernel(estimator, X, y, sample_weight)
+    try:
+        recipe = recipe_of(estimator, np.shape(X)[1] if np.ndim(X) == 2 or sp.issparse(X) else 0)
+    except Refit as refit:
+        reason = refit.reason or str(refit.__cause__)
+        raise NotSupportedError(
+            f"{kind.__name__} is not supported here, since {reason}.", argument="estimator"
+        ) from refit
+    given: dict[str, Any] = {"fit_intercept": recipe.bias}
+    if recipe.kernel is None:  # every column in the trend: nothing is left under the penalty
+        return KernelRidgeCV("linear", trend="linear", alphas=[1.0], **given), sample_weight
+    if kind is RidgeClassifier:
+        if recipe.class_weight is not None:
+            of_classes = compute_sample_weight(recipe.class_weight, y)
+            sample_weight = of_classes if sample_weight is None else of_classes * sample_weight
+        alpha = _one_penalty(estimator, recipe.alpha)
+        return KernelRidgeClassifierCV(recipe.kernel, alphas=[alpha], **given), sample_weight
+    if kind is not GaussianProcessRegressor:
+        alpha = _one_penalty(estimator, recipe.alpha)
+    elif np.size(recipe.alpha) == 1:
+        alpha = float(np.ravel(recipe.alpha)[0])
+    else:  # a row with twice the noise counts half
+        alpha = float(np.exp(np.log(recipe.alpha).mean()))
+        sample_weight = alpha / recipe.alpha
+    return KernelRidgeCV(recipe.kernel, alphas=[alpha], **given), sample_weight
 
 
-def _penalty(estimator: Any) -> float:
-    alpha = np.unique(np.asarray(estimator.alpha, dtype=np.float64))
+def _one_penalty(estimator: Any, given: Any) -> float:
+    alpha = np.unique(np.asarray(given, dtype=np.float64))
     if alpha.size > 1:
         raise NotSupportedError(
             f"{type(estimator).__name__} has a penalty for each target; a model here has one that "
@@ -243,48 +262,8 @@ def _penalty(estimator: Any) -> float:
     return float(alpha[0])
 
 
-def _linear(estimator: Any) -> dict[str, Any]:
-    """Return what a linear model says about its bias."""
-    if estimator.positive:
-        raise NotSupportedError(
-            f"{type(estimator).__name__}(positive=True) is not a linear smoother: its "
-            "coefficients are not a linear function of y. Use positive=False.",
-            argument="estimator",
-        )
-    return {"kernel": "linear", "fit_intercept": bool(estimator.fit_intercept)}
-
-
-def _ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
-    return KernelRidgeCV(**_linear(estimator), alphas=[_penalty(estimator)]), sample_weight
-
-
-def _classifier(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
-    given = _linear(estimator)
-    if estimator.class_weight is not None:
-        of_classes = compute_sample_weight(estimator.class_weight, y)
-        sample_weight = of_classes if sample_weight is None else of_classes * sample_weight
-    return KernelRidgeClassifierCV(**given, alphas=[_penalty(estimator)]), sample_weight
-
-
-def _least_squares(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
-    """Return a model whose columns all lie in the trend: nothing is left under the penalty."""
-    return KernelRidgeCV(**_linear(estimator), trend="linear", alphas=[1.0]), sample_weight
-
-
-def _kernel_ridge(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
-    given: dict[str, Any] = {"alphas": [_penalty(estimator)], "fit_intercept": False}
-    kernel = estimator.kernel
-    widths = {"gamma": estimator.gamma, "degree": estimator.degree, "coef0": estimator.coef0}
-    if isinstance(kernel, str) and kernel in (*NAMED, "precomputed"):
-        return KernelRidgeCV(kernel, **widths, **given), sample_weight
-    if isinstance(kernel, GaussianKernel):
-        return KernelRidgeCV(kernel, **given), sample_weight
-    params = (estimator.kernel_params or {}) if callable(kernel) else widths
-    function = partial(pairwise_kernels, metric=kernel, filter_params=True, **params)
-    return KernelRidgeCV(function, **given), sample_weight
-
-
-def _gaussian_process(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Adopted:
+def _with_its_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Return a Gaussian process with the parameters that it has chosen, or chooses now."""
     if sample_weight is not None:
         raise InvalidInputError(
             "GaussianProcessRegressor takes no sample_weight; alpha may be an array, the noise "
@@ -299,48 +278,4 @@ def _gaussian_process(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Ado
             argument="estimator",
         )
     fitted = estimator if _is_fitted(estimator) else clone(estimator).fit(X, y)
-    kernel, noise = _noise_apart(fitted.kernel_)
-    if kernel is None:
-        raise NotSupportedError(
-            f"the kernel {fitted.kernel_!r} is noise alone: there is no model.",
-            argument="estimator",
-        )
-    variance = np.asarray(fitted.alpha, dtype=np.float64) + noise
-    if variance.ndim == 0 or variance.size == 1:
-        return KernelRidgeCV(kernel, alphas=[variance.item()], fit_intercept=False), None
-    # A row with twice the noise counts half.
-    typical = float(np.exp(np.log(variance).mean()))
-    weights: FloatArray = typical / variance
-    return KernelRidgeCV(kernel, alphas=[typical], fit_intercept=False), weights
-
-
-def _noise_apart(kernel: Any) -> tuple[Any, float]:
-    """Return a kernel without its white noise, None if it is nothing else, and the variance."""
-    if isinstance(kernel, WhiteKernel):
-        return None, float(kernel.noise_level)
-    if isinstance(kernel, Sum):
-        (first, one), (second, other) = _noise_apart(kernel.k1), _noise_apart(kernel.k2)
-        both = first is not None and second is not None
-        return (Sum(first, second) if both else first or second), one + other
-    if isinstance(kernel, Product):
-        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
-            if isinstance(constant, ConstantKernel):
-                left, noise = _noise_apart(other)
-                left = None if left is None else Product(constant, left)
-                return left, float(constant.constant_value) * noise
-    if any(isinstance(part, WhiteKernel) for part in kernel.get_params(deep=True).values()):
-        raise NotSupportedError(
-            f"WhiteKernel is supported as a term of a sum, alone or times a constant; got "
-            f"{kernel!r}.",
-            argument="estimator",
-        )
-    return kernel, 0.0
-
-
-MODELS: dict[type, Callable[[Any, Any, Any, Any], Adopted]] = {
-    Ridge: _ridge,
-    RidgeClassifier: _classifier,
-    LinearRegression: _least_squares,
-    KernelRidge: _kernel_ridge,
-    GaussianProcessRegressor: _gaussian_process,
-}
+    return clone(estimator).set_params(kernel=fitted.kernel_)

@@ -1,33 +1,45 @@
 """From an estimator of scikit-learn to the linear smoother that it is, or to why it is not.
 
-`Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` with
-fixed hyper-parameters predict ŷ = S y: a kernel or the columns of X, a penalty, a bias or none, row
-weights. Transformers before them that learn nothing are applied once (`transformers`). Whatever is
-not exactly so raises `Refit`, and the caller leaves the job to scikit-learn.
+`Ridge`, `RidgeClassifier`, `LinearRegression`, `KernelRidge` and `GaussianProcessRegressor` predict
+ŷ = S y: a kernel or the columns of X, a penalty, a bias or none, row weights. `recipe_of` reads
+these from an estimator, for `from_sklearn` and for the functions alike; `form_of` puts rows and
+targets to it and refuses what is not exactly so on them. What has no closed form raises `Refit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product, Sum, WhiteKernel
 from sklearn.gaussian_process.kernels import Kernel as GaussianKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import type_of_target
 
 from holdfast._typing import AnyArray, FloatArray
-from holdfast.kernels import Kernel, Linear, Precomputed
+from holdfast.kernels import Kernel, Linear, Precomputed, SklearnKernel
+from holdfast.kernels.grid import NAMED, kernel_grid
 
-__all__ = ["Form", "Refit", "form_of", "is_known", "penalty_of", "row_weights"]
+__all__ = [
+    "RECIPES",
+    "Form",
+    "Recipe",
+    "Refit",
+    "form_of",
+    "is_known",
+    "penalty_of",
+    "recipe_of",
+    "row_weights",
+]
 
 #: Iterative solvers count as exact if they are asked to be about this accurate.
 EXACT_TOLERANCE = 1e-10
@@ -160,6 +172,103 @@ def _labels(y: Any, m: int) -> tuple[FloatArray, AnyArray]:
 # -- estimators ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """What an estimator says about its smoother, whatever the rows.
+
+    Attributes
+    ----------
+    kernel : Kernel, Precomputed or None
+        None: least squares without a penalty on the columns.
+    bias : bool
+    alpha : number or array
+        The penalty, or one for each target; of a Gaussian process the noise, or that of each row.
+    class_weight : None, "balanced" or dict
+        Of a classifier.
+    normalised : bool
+        Whether the mean of the training targets is taken out before the fit.
+    """
+
+    kernel: Kernel | Precomputed | None
+    bias: bool
+    alpha: Any
+    class_weight: Any = None
+    normalised: bool = False
+
+
+def _linear(model: Any, n_columns: int) -> Recipe:
+    if model.positive:
+        raise Refit(f"{type(model).__name__}(positive=True) is not a linear function of y")
+    weights = getattr(model, "class_weight", None)
+    return Recipe(Linear(), bool(model.fit_intercept), model.alpha, weights)
+
+
+def _least_squares(model: Any, n_columns: int) -> Recipe:
+    if model.positive:
+        raise Refit("LinearRegression(positive=True) is not a linear function of y")
+    return Recipe(None, bool(model.fit_intercept), 0.0)
+
+
+def _kernel_ridge(model: Any, n_columns: int) -> Recipe:
+    kernel, params = model.kernel, None
+    given = {"gamma": model.gamma, "degree": model.degree, "coef0": model.coef0}
+    if not (isinstance(kernel, GaussianKernel) or kernel in (*NAMED, "precomputed")):
+        params = (model.kernel_params or {}) if callable(kernel) else given
+        kernel, params = partial(pairwise_kernels, metric=kernel, filter_params=True, **params), {}
+    (found,) = kernel_grid(kernel, **given, kernel_params=params, n_features=n_columns)
+    return Recipe(found.kernel, False, model.alpha)
+
+
+def _gaussian_process(model: Any, n_columns: int) -> Recipe:
+    plain = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed")
+    kernel, noise = _noise_apart(plain if model.kernel is None else model.kernel)
+    if kernel is None:
+        raise Refit(f"the kernel {model.kernel!r} is noise alone")
+    alpha = np.asarray(model.alpha, dtype=np.float64) + noise
+    return Recipe(SklearnKernel(kernel), False, alpha, normalised=bool(model.normalize_y))
+
+
+def _noise_apart(kernel: Any) -> tuple[Any, float]:
+    """Return a kernel without its white noise, None if it is nothing else, and the variance."""
+    if isinstance(kernel, WhiteKernel):
+        return None, float(kernel.noise_level)
+    if isinstance(kernel, Sum):
+        (first, one), (second, other) = _noise_apart(kernel.k1), _noise_apart(kernel.k2)
+        both = first is not None and second is not None
+        return (Sum(first, second) if both else first or second), one + other
+    if isinstance(kernel, Product):
+        for constant, other in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if isinstance(constant, ConstantKernel):
+                left, noise = _noise_apart(other)
+                left = None if left is None else Product(constant, left)
+                return left, float(constant.constant_value) * noise
+    if any(isinstance(part, WhiteKernel) for part in kernel.get_params(deep=True).values()):
+        raise Refit(f"a WhiteKernel is neither a term of a sum nor times a constant in {kernel!r}")
+    return kernel, 0.0
+
+
+#: What is recognised: exactly these classes, since a subclass may predict anything.
+RECIPES: dict[type, Callable[[Any, int], Recipe]] = {
+    Ridge: _linear,
+    RidgeClassifier: _linear,
+    LinearRegression: _least_squares,
+    KernelRidge: _kernel_ridge,
+    GaussianProcessRegressor: _gaussian_process,
+}
+
+
+def recipe_of(estimator: BaseEstimator, n_columns: int) -> Recipe:
+    """Return the smoother that one of `RECIPES` is on rows of so many columns."""
+    try:
+        estimator._validate_params()
+        return RECIPES[type(estimator)](estimator, n_columns)
+    except (TypeError, ValueError) as error:
+        raise Refit from error
+
+
+# -- on rows ---------------------------------------------------------------------------------------
+
+
 def _require_direct(model: Any, rows: Any) -> None:
     """Refuse solvers that stop early: their answers do not depend on the data alone."""
     solver = model.solver
@@ -175,49 +284,45 @@ def _require_direct(model: Any, rows: Any) -> None:
     )
 
 
-def _ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
-    if model.positive:
-        raise Refit(f"{type(model).__name__}(positive=True) is not a linear function of y")
+def _ridge_form(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     rows = _real_rows(X)
+    recipe = recipe_of(model, rows.shape[1])
     _require_direct(model, rows)
     Y, flat = _real_targets(model, y, rows.shape[0])
     weights = row_weights(sample_weight, rows.shape[0])
-    kernel = None if np.ndim(model.alpha) == 0 and model.alpha == 0 else Linear()
-    return Form(kernel, rows, bool(model.fit_intercept), weights, Y, flat)
+    kernel = None if np.ndim(model.alpha) == 0 and model.alpha == 0 else recipe.kernel
+    return Form(kernel, rows, recipe.bias, weights, Y, flat)
 
 
-def _classifier(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
-    if model.positive:
-        raise Refit("RidgeClassifier(positive=True) is not a linear function of y")
+def _classifier_form(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     rows = _real_rows(X)
+    recipe = recipe_of(model, rows.shape[1])
     _require_direct(model, rows)
     m = rows.shape[0]
     Y, classes = _labels(y, m)
     weights = row_weights(sample_weight, m)
-    if isinstance(model.class_weight, Mapping):
-        weights = weights * [model.class_weight.get(label, 1.0) for label in np.asarray(y).tolist()]
+    if isinstance(recipe.class_weight, Mapping):
+        weights = weights * [recipe.class_weight.get(name, 1.0) for name in np.asarray(y).tolist()]
         weights = row_weights(weights, m)
-    elif model.class_weight is not None:
+    elif recipe.class_weight is not None:
         raise Refit(
-            f"RidgeClassifier(class_weight={model.class_weight!r}) weighs the rows of each fold "
+            f"RidgeClassifier(class_weight={recipe.class_weight!r}) weighs the rows of each fold "
             "differently; a dict of weights has a closed form"
         )
     if np.ndim(model.alpha) or model.alpha == 0:
         raise Refit(f"RidgeClassifier(alpha={model.alpha!r}) has not one penalty above zero")
-    bias = bool(model.fit_intercept)
-    return Form(Linear(), rows, bias, weights, Y, classes.size == 2, classes)
+    return Form(recipe.kernel, rows, recipe.bias, weights, Y, classes.size == 2, classes)
 
 
-def _least_squares(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
-    if model.positive:
-        raise Refit("LinearRegression(positive=True) is not a linear function of y")
+def _least_squares_form(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     if sp.issparse(X):
         raise Refit("LinearRegression solves sparse rows by iterations that stop early")
     rows = _real_rows(X)
+    recipe = recipe_of(model, rows.shape[1])
     Y, flat = _real_targets(model, y, rows.shape[0])
     weights = row_weights(sample_weight, rows.shape[0])
     cut = float(model.tol) if _cuts() else 0.0
-    return Form(None, rows, bool(model.fit_intercept), weights, Y, flat, cut=cut)
+    return Form(None, rows, recipe.bias, weights, Y, flat, cut=cut)
 
 
 @cache
@@ -228,13 +333,14 @@ def _cuts() -> bool:
     return hasattr(model, "tol") and model.fit(X, X[0]).rank_ == 1
 
 
-def _kernel_ridge(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+def _kernel_form(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     rows = _real_rows(X)
     m = rows.shape[0]
+    recipe = recipe_of(model, rows.shape[1])
     Y, flat = _real_targets(model, y, m)
     weights = row_weights(sample_weight, m)
-    if isinstance(model.kernel, str) and model.kernel == "linear" and rows.shape[1] < m:
-        return Form(Linear(), rows, False, weights, Y, flat)
+    if isinstance(recipe.kernel, Linear) and rows.shape[1] < m:
+        return Form(recipe.kernel, rows, False, weights, Y, flat)
     try:
         K = np.asarray(model._get_kernel(rows), dtype=np.float64)
     except Exception as error:  # whatever it is, scikit-learn says it better
@@ -276,54 +382,40 @@ def _is_semidefinite(K: FloatArray) -> bool:
     return True
 
 
-def _gaussian_process(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
+def _gaussian_process_form(model: Any, X: Any, y: Any, sample_weight: Any) -> Form:
     if sample_weight is not None:
         raise Refit  # scikit-learn takes none
     if np.size(model.alpha) > 1:
         raise Refit("alpha is the noise of each row that a split trains on, whichever these are")
     kernel = ConstantKernel() * RBF() if model.kernel is None else model.kernel
-    if model.optimizer is not None and (model.kernel is None or kernel.n_dims):
+    if model.optimizer is not None and model.kernel is not None and kernel.n_dims:
         raise Refit(
             "GaussianProcessRegressor chooses the parameters of its kernel again in every fit; "
             "kernel=fitted.kernel_ with optimizer=None has a closed form"
         )
+    recipe = recipe_of(model, 0)
     try:
         rows = _real_rows(X) if kernel.requires_vector_input else np.asarray(X)
         if sp.issparse(rows):
             raise Refit
-        K, shift = _noise_apart(kernel, rows)
+        K = np.array(recipe.kernel.kernel(rows), dtype=np.float64)  # type: ignore[union-attr]
     except (TypeError, ValueError) as error:
         raise Refit from error
     m = K.shape[0]
     Y, flat = _real_targets(model, y, m)
     if model.n_targets not in (None, Y.shape[1]):
         raise Refit
-    normalised = bool(model.normalize_y)
-    return Form(Precomputed(), K, False, np.ones(m), Y, flat, normalised=normalised, shift=shift)
+    shift = float(np.ravel(recipe.alpha)[0]) - float(np.ravel(model.alpha)[0])
+    own = recipe.normalised
+    return Form(Precomputed(), K, False, np.ones(m), Y, flat, normalised=own, shift=shift)
 
 
-def _noise_apart(kernel: Any, rows: Any) -> tuple[FloatArray, float]:
-    """Return the kernel matrix without its white noise, and the variance of that."""
-    K = np.array(kernel(rows), dtype=np.float64)
-    parts = [kernel, *kernel.get_params(deep=True).values()]
-    if not any(isinstance(part, WhiteKernel) for part in parts):
-        return K, 0.0
-    plain = kernel(rows, rows).diagonal()  # noise is between a row and itself only
-    noise = K.diagonal() - plain
-    shift = float(np.mean(noise))
-    if np.abs(noise - shift).max() > 1e-12 * max(1.0, abs(shift)):
-        raise Refit("the noise of the WhiteKernel differs between rows")
-    np.fill_diagonal(K, plain)
-    return K, shift
-
-
-#: What is recognised: exactly these classes, since a subclass may predict anything.
 FORMS: dict[type, Callable[[Any, Any, Any, Any], Form]] = {
-    Ridge: _ridge,
-    RidgeClassifier: _classifier,
-    LinearRegression: _least_squares,
-    KernelRidge: _kernel_ridge,
-    GaussianProcessRegressor: _gaussian_process,
+    Ridge: _ridge_form,
+    RidgeClassifier: _classifier_form,
+    LinearRegression: _least_squares_form,
+    KernelRidge: _kernel_form,
+    GaussianProcessRegressor: _gaussian_process_form,
 }
 
 
