@@ -66,7 +66,7 @@ OF_NUMBERS = (
     "neg_root_mean_squared_error",
     "r2",
     "explained_variance",
-    "kendall_tau",
+    "pearson",
     *DENSITIES,
     worst,
 )
@@ -152,7 +152,7 @@ ANSWERS = {
 
 def refusal(answer, kind, scoring):
     """Return the words that a cell is refused by, or None for a cell with a value."""
-    no_row_mean = scoring in ("explained_variance", worst, "kendall_tau", "balanced_accuracy")
+    no_row_mean = scoring in ("explained_variance", worst, "pearson", "balanced_accuracy")
     no_row_mean = no_row_mean or (scoring == "roc_auc" and "three" in kind)
     no_row_mean = no_row_mean or (scoring == "roc_auc" and kind == "classes on a basis")
     if scoring in DENSITIES:
@@ -193,6 +193,58 @@ def test_a_value_or_a_refusal_by_name(answer, kind, scoring):
     score = ANSWERS[answer](model, rival)
     if score is not None:
         np.testing.assert_allclose(score, model.best_score_, rtol=1e-9)
+
+
+def finite(*values):
+    assert all(np.isfinite(np.asarray(value, dtype=float)).all() for value in values)
+
+
+def influence(model):
+    found = model.influence()
+    finite(found.leverage, found.residual, found.cook)
+    repr(found)
+
+
+def verify(model):
+    assert model.verify(2).max_relative_error < 1e-6
+
+
+def law(model):
+    found = model.held_out()
+    finite(found.std, found.log_density())
+
+
+#: Answers that know no scorer.
+OTHERS = {
+    "predict_without": lambda model: finite(
+        model.predict_without([1, 2]), model.predict_without([1], X)
+    ),
+    "coef_without": lambda model: finite(model.coef_without([1, 2]).dual_coef),
+    "predict_interval, plus": lambda model: finite(model.predict_interval(X[:3], 0.7)),
+    "predict_interval, gaussian": lambda model: finite(
+        model.predict_interval(X[:3], 0.7, method="gaussian")
+    ),
+    "influence": influence,
+    "verify": verify,
+    "explain": lambda model: repr(model.explain()),
+    "law": law,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("answer", OTHERS)
+def test_other_answers_are_a_value_or_a_refusal_by_name(answer, kind):
+    model = fitted(kind, None)
+    words = None
+    if "class" in kind and (answer == "law" or answer.startswith("predict_interval")):
+        words = "regression"
+    if kind == "basis, reselect" and answer in ("verify", "coef_without"):
+        words = "reselect"
+    if words is None:
+        OTHERS[answer](model)
+        return
+    with pytest.raises(HoldfastError, match=words):
+        OTHERS[answer](model)
 
 
 @pytest.mark.parametrize("five", [np.int64(5), np.int32(5)])
