@@ -31,9 +31,6 @@ __all__ = ["FeatureBlock", "HeldOutBlock", "KernelBlock", "scaled_products"]
 
 #: From this many targets on, a product for each D is faster than one for all with a copy of each.
 WIDE = 64
-#: For sets of at most this many rows, and this many rows per D, all pairs of rows are multiplied
-#: and one product serves every D; beyond that a product for each D is faster.
-PAIRED, PAIRED_PER_ALPHA = 64, 1.5
 
 
 def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
@@ -52,38 +49,11 @@ def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArra
 def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
     """Return V D Vᵀ (g, a, h, h) for V (g, h, p) and diagonals D (a, p)."""
     g, h, _ = V.shape
-    a = len(D)
-    if h <= min(PAIRED, PAIRED_PER_ALPHA * a):
-        return _pair_products(V, D)
-    M, scaled = np.empty((g, a, h, h)), np.empty_like(V)
+    M, scaled = np.empty((g, len(D), h, h)), np.empty_like(V)
     for k, d in enumerate(D):
         np.multiply(V, d, out=scaled)
         np.matmul(scaled, V.swapaxes(1, 2), out=M[:, k])
     return M
-
-
-def _pair_products(V: FloatArray, D: FloatArray) -> FloatArray:
-    """Return V D Vᵀ (g, a, h, h): products of pairs of rows, times all D at once.
-
-    A plain product with h(h+1)/2 rows per set takes the place of a small product for each D. It
-    goes in tiles that stay in the cache between the elementwise product and the matrix product.
-    """
-    g, h, p = V.shape
-    n_pairs = h * (h + 1) // 2
-    tile = np.empty((g, min(n_pairs, max(h, CHUNK // 16 // (g * p))), p))
-    products = np.empty((g, n_pairs, len(D)))
-    position = np.empty((h, h), dtype=np.intp)
-    start = filled = 0
-    for i in range(h):
-        count = h - i
-        if filled + count > tile.shape[1]:
-            np.matmul(tile[:, :filled], D.T, out=products[:, start : start + filled])
-            start, filled = start + filled, 0
-        np.multiply(V[:, i, None], V[:, i:], out=tile[:, filled : filled + count])
-        position[i, i:] = position[i:, i] = start + filled + np.arange(count)
-        filled += count
-    np.matmul(tile[:, :filled], D.T, out=products[:, start:])
-    return np.ascontiguousarray(np.moveaxis(products[:, position], 3, 1))
 
 
 def _half(inner: FloatArray, O: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741

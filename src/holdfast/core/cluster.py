@@ -226,7 +226,7 @@ class DaskSource(Source):
                 X = [_call(_take, self._chunks[n], inside) for n, inside, _ in pieces]
                 own = self._part(rows, None, 0, targets.Ys)
             own = replace(own, data=replace(own.data, targets=targets.take(rows)))
-            sent = own, shared, factor.N[out], out
+            sent = own, shared, factor.N[out]
             calls.append(_call(_on_batch, X, *sent, moved, alphas))
             places.append((index, tasks.test.where(index).values))
         values = np.empty((alphas.size, tasks.test.values.size, targets.count))
@@ -399,12 +399,11 @@ def _on_batch(
     part: Part,
     factor: FeatureFactor,
     N: FloatArray,
-    basis: IntArray,
     tasks: Tasks,
     alphas: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return held-out predictions of tasks that use only these rows, and the basis rows of `N`."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    own = replace(factor, V=V, data=part.data, features=V.features, N=N, basis=basis)
+    own = replace(factor, V=V, data=part.data, features=V.features, N=N)
     return residuals.held_out(own, tasks, alphas)

@@ -68,7 +68,7 @@ def dense_models(
 ) -> tuple[FloatArray, FloatArray]:
     """Return coefficients c (a, n, v) of the training rows and δ (a, s, v) of the columns U.
 
-    (K + α/w) c + U δ = y and Uᵀc = 0, solved by LU and refined once.
+    (K + α/w) c + U δ = y and Uᵀc = 0, solved by LU.
     """
     (n, s), v = U.shape, y.shape[1]
     scale = np.linalg.norm(U, axis=0) / np.sqrt(n) + (s == 0)  # columns about as long as K's
@@ -80,6 +80,5 @@ def dense_models(
         system = border.copy()
         system[np.arange(n), np.arange(n)] += alpha / weights
         x = np.linalg.solve(system, sides)
-        x += np.linalg.solve(system, sides - system @ x)
         c[a], delta[a] = x[:n], x[n:] / scale[:, None] if s else x[n:]
     return c, delta
