@@ -134,8 +134,9 @@ class KernelRidgeCV(OneKernel, Regression):
         Choose one penalty for each target.
     rule : {"best", "1se"}, default="best"
         The best score, or the largest penalty within one standard error of it: over rows, or groups
-        or blocks that are held out whole, which counts a row that is tested several times once;
-        over experiments where the score is not a mean over rows, or not pooled.
+        or blocks that are held out whole, which counts a row that is tested several times once (by
+        leaving out parts of them, where the score is not a mean over rows); over experiments with
+        ``pooled=False``.
     cv : None, int, splitter or iterable, default=None
         None: leave-one-out. A number of folds, any scikit-learn splitter, an iterable of (train,
         test) pairs (every row that is not in train is held out) or of `HoldOut` experiments.

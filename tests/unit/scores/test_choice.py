@@ -185,6 +185,17 @@ def test_one_standard_error():
     )
 
 
+@pytest.mark.parametrize("scoring", ["r2", "explained_variance"])
+def test_one_standard_error_is_that_of_the_interval(scoring):
+    """Over the same rows, whether the score is a mean over them or is jackknifed."""
+    best = model(scoring=scoring, cv=None).fit(X, Y)
+    simple = model(scoring=scoring, cv=None, rule="1se").fit(X, Y)
+    se = best.score_interval(method="asymptotic").standard_error
+    shown = best.cv_results_["pooled_test_score"]
+    assert simple.best_index_ == np.flatnonzero(shown >= shown.max() - se).max()
+    assert simple.best_index_ > best.best_index_
+
+
 @pytest.mark.parametrize(
     ("alphas", "edge"), [([1e2, 1e3, 1e4], "smallest"), ([1e-8, 1e-7, 1e-6], "largest")]
 )
