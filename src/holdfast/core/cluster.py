@@ -317,8 +317,7 @@ def _bare_rows(rows: StreamedRows) -> StreamedRows:
 def _bare_factor(factor: FeatureFactor) -> FeatureFactor:
     """Return a factor without its rows, their targets and constraints."""
     assert isinstance(factor.V, StreamedRows)
-    V = _bare_rows(factor.V)
-    return replace(factor, V=V, data=_NO_DATA, features=V.features, N=_NOTHING)
+    return replace(factor, V=_bare_rows(factor.V), data=_NO_DATA, N=_NOTHING)
 
 
 def _with_rows(features: Features, X: Any) -> Features:
@@ -405,5 +404,5 @@ def _on_batch(
     """Return held-out predictions of tasks that use only these rows, and the basis rows of `N`."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    own = replace(factor, V=V, data=part.data, features=V.features, N=N)
+    own = replace(factor, V=V, data=part.data, N=N)
     return residuals.held_out(own, tasks, alphas)

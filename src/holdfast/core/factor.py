@@ -25,7 +25,6 @@ import numpy as np
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.core.block import FeatureBlock, HeldOutBlock, KernelBlock
 from holdfast.core.data import WeightedData
-from holdfast.core.features import Features
 from holdfast.core.lapack import noise
 from holdfast.core.rows import FeatureRows, StreamedRows, row_chunks
 from holdfast.core.tasks import Shape
@@ -100,12 +99,6 @@ class Factor(ABC):
         """Return the same factor for other targets."""
         return replace(self, data=data, z=z)
 
-    def serves(self, alphas: FloatArray) -> bool:
-        """Whether this factor holds at all of these penalties."""
-        if self.only:
-            return bool((alphas == self.least).all())
-        return bool(alphas.min() >= self.least)
-
     def D(self, alphas: FloatArray) -> FloatArray:
         """Return 1/(Λ + α·penalised), shape (a, p); ones where the factor serves one penalty."""
         if self.only:
@@ -172,7 +165,6 @@ class FeatureFactor(Factor):
 
     Attributes
     ----------
-    features : Features
     B : ndarray of shape (s, p')
         The features' part along the unpenalised columns, before the map T.
     N : ndarray of shape (n, p)
@@ -181,7 +173,6 @@ class FeatureFactor(Factor):
         θ = T β for the penalised coordinates β, where the penalty is α‖θ‖².
     """
 
-    features: Features
     B: FloatArray
     N: FloatArray
     T: FloatArray

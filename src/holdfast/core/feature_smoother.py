@@ -192,7 +192,6 @@ class FeatureSmoother(Smoother):
             rounding=found.rounding,
             least=alpha,
             only=found.only,
-            features=self.features,
             B=system.B,
             N=N,
             T=T,

@@ -98,12 +98,17 @@ def _single_rows(
         scaled = own.scaled_z(alphas)
         step = max(16, CHUNK // 4 // max(factor.size, a * (columns.stop - first)))
 
-        def work(part: slice, columns: slice = columns, own: Factor = own) -> None:
+        def work(
+            part: slice,
+            columns: slice = columns,
+            own: Factor = own,
+            scaled: FloatArray = scaled,
+        ) -> None:
             rows, out = as_slice(shape.T[part, 0]), as_slice(shape.out[part, 0])
             index, root = as_slice(shape.index[part]), weights.root[rows]
             removed = shape.E[part, 0] if shape.E.shape[1] else None
             if held:
-                single = own.single_rows(rows, removed, alphas, scaled)  # noqa: B023
+                single = own.single_rows(rows, removed, alphas, scaled)
                 r = single.errors
                 r /= single.gap[..., None]
                 if not weights.uniform:
