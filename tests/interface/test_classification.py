@@ -15,8 +15,6 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.core.kernel_smoother
-import holdfast.kernels.smoothers
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.exceptions import InvalidInputError
 from reference.sigmoids import probabilities
@@ -66,29 +64,6 @@ def test_decisions_are_regressions_on_plus_and_minus_one(labels, basis, weights)
     np.testing.assert_allclose(model.decision_function(NEW), expected, rtol=1e-9, atol=1e-12)
     chosen = (decision[:, 0] > 0).astype(int) if targets.shape[1] == 1 else decision.argmax(1)
     np.testing.assert_array_equal(model.predict(NEW), model.classes_[chosen])
-
-
-def test_one_factorisation_serves_all_classes(monkeypatch):
-    built, decomposed = [], []
-    smoother, eigh = holdfast.kernels.smoothers.KernelSmoother, holdfast.core.kernel_smoother.eigh
-
-    class Counted(smoother):
-        def __init__(self, *args, **kwargs):
-            built.append(1)
-            super().__init__(*args, **kwargs)
-
-    def counted(*args, **kwargs):
-        decomposed.append(1)
-        return eigh(*args, **kwargs)
-
-    monkeypatch.setattr(holdfast.kernels.smoothers, "KernelSmoother", Counted)
-    monkeypatch.setattr(holdfast.core.kernel_smoother, "eigh", counted)
-    labels = np.arange(M) % 20
-    model = classifier(path="spectral", cv=4).fit(X, labels)
-    model.held_out(cv=3)
-    model.predict_without([1, 2, 3])
-    assert model.dual_coef_.shape == (M, 20)
-    assert (len(built), len(decomposed)) == (1, 1)
 
 
 def test_shapes_and_fitted_attributes():

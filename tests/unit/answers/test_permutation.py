@@ -147,26 +147,6 @@ def test_blocks_change_nothing(monkeypatch):
         monkeypatch.undo()
 
 
-def test_no_more_than_a_block_of_predictions(monkeypatch):
-    X, y = data()
-    model = fitted(X, y)
-    seen = []
-    scores = permutation._scores
-
-    def watched(fitted, predict, *rest):
-        def counted(Y):
-            values = predict(Y)
-            seen.append(values.size)
-            return values
-
-        return scores(fitted, counted, *rest)
-
-    monkeypatch.setattr(permutation, "_scores", watched)
-    monkeypatch.setattr(permutation, "BLOCK_DOUBLES", 3 * ALPHAS.size * M)
-    model.permutation_test(20, random_state=0)
-    assert max(seen) <= 3 * ALPHAS.size * M
-
-
 def test_the_model_stays_as_it_is():
     X, y = data()
     for options in ({}, {"basis": 9}, {"basis": BASIS, "path": "per_fold"}):

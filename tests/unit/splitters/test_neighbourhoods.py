@@ -126,13 +126,6 @@ def test_rows_at_one_place_are_held_out_together():
     assert pairs(found) == [([0, 2], [0]), ([1], [1]), ([0, 2], [2]), ([3], [3])]
 
 
-def test_neighbourhoods_do_not_depend_on_the_blocks(monkeypatch):
-    splitter = LeaveNeighbourhoodOut(RNG.uniform(size=(400, 2)), 0.1)
-    before = pairs(splitter.experiments(400))
-    monkeypatch.setattr("holdfast.splitters.neighbourhood.BLOCK_ROWS", 7)
-    assert pairs(splitter.experiments(400)) == before
-
-
 @pytest.mark.parametrize("h", [0, 1, 5, 19])
 def test_h_block(h):
     assert pairs(HBlock(h).experiments(M)) == around(lambda i, j: abs(i - j) <= h)
