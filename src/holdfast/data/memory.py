@@ -6,6 +6,7 @@ import ctypes
 import os
 import struct
 from contextlib import suppress
+from functools import cache
 
 from holdfast.exceptions import InvalidInputError
 
@@ -29,13 +30,19 @@ _TOLD = (
 def available_bytes() -> float:
     """Return how much memory this process may still take, according to the system."""
     found = []
-    for path, name, unit, used in _TOLD:
+    for path, name, unit, used in _told():
         total = _number(path, name)
         if total is not None:
             found.append(unit * total - (_number(used, "") or 0.0 if used else 0.0))
     if not found and hasattr(os, "sysconf"):
         found.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
     return max(min([*found, *_address_space(), *_windows()], default=4e9), LEAST)
+
+
+@cache
+def _told() -> list[tuple[str, str, float, str | None]]:
+    """Return the files that tell something here: limits of a container do not come and go."""
+    return [line for line in _TOLD if _number(line[0], line[1]) is not None]
 
 
 def _windows() -> list[float]:

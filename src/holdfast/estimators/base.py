@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -95,6 +95,13 @@ class CrossValidatedKernelRidge(
     memory_limit: float | str | None = None
     random_state: Any = None
     verbose: int = 0
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters, which scikit-learn looks up each time."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     # Parameters that are not here are checked where they are used, with a clearer message.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -331,8 +331,8 @@ def _merge(
     """Return one table for all candidates: their arguments, penalties and scores."""
     parts = [cv_results(scores, alphas, pooled) for alphas, scores in finished]
     merged: dict[str, Any] = {
-        key: np.concatenate([part[key] for part in parts])
-        for key in parts[0]
+        key: np.concatenate([part[key] for part in parts]) if len(parts) > 1 else column
+        for key, column in parts[0].items()
         if key not in ("params", "rank_test_score")
     }
     sizes = [alphas.size for alphas, _ in finished]
