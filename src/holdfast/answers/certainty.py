@@ -18,6 +18,7 @@ throughout; `nested` says what choosing it does to the score.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +31,7 @@ from scipy.stats import norm, t
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
-from holdfast.answers.partitions import Estimate, nested_estimate
+from holdfast.answers.partitions import Estimate, nested_estimate, planned_seconds
 from holdfast.core.experiments import Experiments
 from holdfast.core.gaussian import second_moments
 from holdfast.data.numbers import check_choice, check_level, whole_number
@@ -63,6 +64,8 @@ METHODS: tuple[Method, ...] = ("auto", "nested", "asymptotic")
 
 #: Folds of a random partition: models leave two of them out.
 FEWEST_SPLITS = 3
+#: Planned seconds that "auto" gives to random partitions.
+PATIENCE = 10.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,7 +138,8 @@ def score_interval(
         folds); over experiments with ``pooled=False``. "auto": "nested" where random partitions
         hold out as `cv` does (rows or groups are exchangeable) and the score is a mean over
         rows, with fewer folds where there are fewer than twice as many groups; else
-        "asymptotic".
+        "asymptotic", and so where partitions would take longer than about half a minute (dense
+        models of more than a thousand rows).
     n_splits, n_partitions : int
         Folds of a random partition, and how many partitions.
     random_state : int, RandomState or None
@@ -181,19 +185,24 @@ def score_interval(
     seed = seed_of(random_state)
     if method == "nested":
         return _nested(fitted, splits, count, seed, level)
-    if method == "auto" and (fewer := random_splits(fitted, splits)):
+    if method == "auto" and (fewer := random_splits(fitted, [fitted], splits, count)):
         with suppress(HoldfastError):  # no mean over rows, or a part without a score
             return _nested(fitted, fewer, count, seed, level)
     return _asymptotic(fitted, level)
 
 
-def random_splits(fitted: Fitted, n_splits: int) -> int:
-    """Return how many folds random partitions have, at most `n_splits`; 0 where there are none."""
-    if not (fitted.units.exchangeable and fitted.objective.pooled):
+def random_splits(by: Fitted, models: Sequence[Fitted], n_splits: int, n_partitions: int) -> int:
+    """Return how many folds random partitions have, at most `n_splits`; 0 for none.
+
+    None where units are not exchangeable or too few, or where it would take too long.
+    """
+    if not (by.units.exchangeable and by.objective.pooled):
         return 0
-    units = np.unique(fitted.units.code[fitted.training.weights > 0]).size
+    units = np.unique(by.units.code[by.training.weights > 0]).size
     splits = min(n_splits, units // 2)  # each fold has an error of its own
-    return splits if splits >= FEWEST_SPLITS else 0
+    if splits < FEWEST_SPLITS or planned_seconds(by, models, splits, n_partitions) > PATIENCE:
+        return 0
+    return splits
 
 
 def require_exchangeable(fitted: Fitted, answer: str) -> None:

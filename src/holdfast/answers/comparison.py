@@ -117,7 +117,8 @@ def compare(
         whose rows or groups are exchangeable, and scores that are means over rows. "asymptotic":
         the standard error of the differences over rows, groups, blocks of rows that are held out
         together (time, neighbourhoods), or experiments (``pooled=False``); it needs no new
-        predictions. "auto": "nested" where it is possible, with fewer folds of few groups.
+        predictions. "auto": "nested" where it is possible within about half a minute, with fewer
+        folds of few groups.
     scoring : str, callable or None
         What to compare by; None: as the first model does.
     cv : optional
@@ -177,9 +178,11 @@ def compare(
     found = None
     if method == "nested":
         found = pair.nested(splits, count, seed)
-    elif method == "auto" and all(known) and (fewer := random_splits(pair.by, splits)):
+    elif method == "auto" and None not in known:
+        models = [model for model in known if model is not None]
         with suppress(HoldfastError):  # no mean over rows, or a part without a score
-            found = pair.nested(fewer, count, seed)
+            if fewer := random_splits(pair.by, models, splits, count):
+                found = pair.nested(fewer, count, seed)
     (one, other), se, freedom = found or pair.asymptotic()
     wide = quantile(level, freedom) * se
     return Comparison(

@@ -19,7 +19,7 @@ from holdfast.core.experiments import Experiments, Ragged
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.progress import report
 
-__all__ = ["Estimate", "nested_estimate", "partitions", "random_folds"]
+__all__ = ["Estimate", "nested_estimate", "partitions", "planned_seconds", "random_folds"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,17 @@ def partitions(
     fold[order] = rng.permutation(n_splits)[np.arange(codes.size) % n_splits]
     of_row = fold[np.searchsorted(codes, unit[live])]
     return [live[of_row == k] for k in range(n_splits)]
+
+
+def planned_seconds(by: Fitted, models: Sequence[Fitted], K: int, n_partitions: int) -> float:
+    """Return about how long random partitions of `by` take: the same on every machine."""
+    made = Ragged.from_arrays(_sets(random_folds(by, K, [0, 0]), list(combinations(range(K), 2))))
+    seconds = 0.0
+    for model in models:
+        tasks = model.model.tasks(Experiments(made, made))
+        plan = model.model.plan(tasks, np.unique(model.alphas).size, n_partitions)
+        seconds += sum(cost.seconds for cost in plan.costs if cost.path == plan.path)
+    return n_partitions * seconds
 
 
 def nested_estimate(

@@ -389,3 +389,13 @@ def test_coverage_of_a_stable_model():
     noise = np.sqrt(0.9 * 0.1 / n)
     assert abs(found["asymptotic"] - 0.9) < 3 * noise, found
     assert found["nested"] > 0.9 - 3 * noise, found
+
+
+def test_many_rows_take_the_plain_standard_error():
+    """Random partitions of a large dense model would take minutes, and change little."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = X[:, 0] + rng.normal(size=3000)
+    model = KernelRidgeCV(gamma=0.1, alphas=[10.0], cv=5).fit(X, y)
+    assert model.score_interval().method == "asymptotic"
+    assert model.score_interval(n_splits=3, n_partitions=1, random_state=0).method == "nested"
