@@ -1,7 +1,7 @@
 """Many fits in one process: memory, threads and file descriptors stay where they were.
 
-A thousand here; HOLDFAST_FITS=10000 does that many. They run in a process of their own, so that no
-other test counts.
+Four hundred here; HOLDFAST_FITS=10000 does that many. They run in a process of their own, so that
+no other test counts.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-FITS = int(os.environ.get("HOLDFAST_FITS", "1000"))
+FITS = int(os.environ.get("HOLDFAST_FITS", "400"))
 #: What the allocator may keep for itself, in bytes. A leak of one kernel matrix a fit (60 rows,
-#: 29 kB) would be 29 MB in a thousand fits.
+#: 29 kB) would be 11 MB in four hundred fits.
 SLACK = 4 << 20
 
 SCRIPT = """
