@@ -33,9 +33,9 @@ __all__ = ["CAUTION", "PROMISE", "affordable", "warn_of_rounding"]
 
 #: How far a held-out prediction may lie from that of a refit, in standard deviations of the target.
 PROMISE = 1e-6
-#: Estimates are as many times larger than what a few random probes show: these are right within a
-#: factor of a few.
-CAUTION = 5.0
+#: Estimates are as many times larger than what a few random probes show: those are right within an
+#: order of magnitude.
+CAUTION = 10.0
 #: Refits that take so many operations (some hundredths of a second) are free, as is all that takes
 #: less than the fit; and what the refit of one model takes besides, a few calls of NumPy.
 FREE_OPERATIONS, CALLING = 5e8, 1e6

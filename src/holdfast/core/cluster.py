@@ -226,7 +226,7 @@ class DaskSource(Source):
                 X = [_call(_take, self._chunks[n], inside) for n, inside, _ in pieces]
                 own = self._part(rows, None, 0, targets.Ys)
             own = replace(own, data=replace(own.data, targets=targets.take(rows)))
-            sent = own, shared, factor.N[out]
+            sent = own, shared, factor.N[out], out
             calls.append(_call(_on_batch, X, *sent, moved, alphas))
             places.append((index, tasks.test.where(index).values))
         values = np.empty((alphas.size, tasks.test.values.size, targets.count))
@@ -317,7 +317,8 @@ def _bare_rows(rows: StreamedRows) -> StreamedRows:
 def _bare_factor(factor: FeatureFactor) -> FeatureFactor:
     """Return a factor without its rows, their targets and constraints."""
     assert isinstance(factor.V, StreamedRows)
-    return replace(factor, V=_bare_rows(factor.V), data=_NO_DATA, N=_NOTHING)
+    V = _bare_rows(factor.V)
+    return replace(factor, V=V, data=_NO_DATA, features=V.features, N=_NOTHING)
 
 
 def _with_rows(features: Features, X: Any) -> Features:
@@ -398,11 +399,12 @@ def _on_batch(
     part: Part,
     factor: FeatureFactor,
     N: FloatArray,
+    basis: IntArray,
     tasks: Tasks,
     alphas: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return held-out predictions of tasks that use only these rows, and the basis rows of `N`."""
     assert isinstance(factor.V, StreamedRows)
     V = _streamed(X, part, factor.V)
-    own = replace(factor, V=V, data=part.data, N=N)
+    own = replace(factor, V=V, data=part.data, features=V.features, N=N, basis=basis)
     return residuals.held_out(own, tasks, alphas)

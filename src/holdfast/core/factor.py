@@ -25,6 +25,7 @@ import numpy as np
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.core.block import FeatureBlock, HeldOutBlock, KernelBlock
 from holdfast.core.data import WeightedData
+from holdfast.core.features import Features
 from holdfast.core.lapack import noise
 from holdfast.core.rows import FeatureRows, StreamedRows, row_chunks
 from holdfast.core.tasks import Shape
@@ -165,17 +166,22 @@ class FeatureFactor(Factor):
 
     Attributes
     ----------
+    features : Features
     B : ndarray of shape (s, p')
         The features' part along the unpenalised columns, before the map T.
     N : ndarray of shape (n, p)
         Coefficients of the basis rows, or of the columns of X, from coordinates.
     T : ndarray of shape (p', p')
         θ = T β for the penalised coordinates β, where the penalty is α‖θ‖².
+    basis : ndarray of int or None
+        Which basis rows the rows of N belong to; None: all of them.
     """
 
+    features: Features
     B: FloatArray
     N: FloatArray
     T: FloatArray
+    basis: IntArray | None = None
 
     def length(self, alphas: FloatArray) -> FloatArray:
         """Return ‖√D z‖."""
@@ -187,13 +193,25 @@ class FeatureFactor(Factor):
         return FeatureBlock(self.V[shape.H], D, D, self.z, Y, self.constraints(shape.E))
 
     def constraints(self, E: IntArray) -> FloatArray | None:
-        """Return O (b, p, e), orthonormal bases of the rows N_E; None if none are removed."""
-        if not E.shape[1]:
+        """Return O (b, p, e), orthonormal bases of the rows N_E; None if none are removed.
+
+        Rows of N that nearly depend on each other are asked of the features: the map T has rounded
+        away what two nearly equal basis rows differ by.
+        """
+        e = E.shape[1]
+        if e == 0:
             return None
-        rows = self.N[E].swapaxes(1, 2)
-        if E.shape[1] == 1:  # normalise all at once
-            return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
-        return np.asarray(np.linalg.qr(rows)[0])
+        rows = self.N[E]
+        if e == 1:  # normalise all at once
+            return np.asarray((rows / np.linalg.norm(rows, axis=2, keepdims=True)).swapaxes(1, 2))
+        O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
+        with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
+            share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
+        for j in np.flatnonzero(~(share.min(axis=1) >= 1e-4)).tolist():
+            p, removed = len(self.T), E[j] if self.basis is None else self.basis[E[j]]
+            O[j] = 0.0
+            O[j, :p] = np.linalg.qr(self.T.T @ self.features.span(removed))[0]
+        return np.asarray(O)
 
     def scaled_z(self, alphas: FloatArray) -> FloatArray:
         """Return D z, (a v, p)."""

@@ -192,6 +192,7 @@ class FeatureSmoother(Smoother):
             rounding=found.rounding,
             least=alpha,
             only=found.only,
+            features=self.features,
             B=system.B,
             N=N,
             T=T,
