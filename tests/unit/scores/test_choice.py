@@ -16,10 +16,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import holdfast.core.predict
-import holdfast.estimators.search
 from holdfast import HoldOut, KernelRidgeCV
-from holdfast.answers.model import Model
 from holdfast.basis import Greedy, Random
 from holdfast.exceptions import GridEdgeWarning, SelectionBiasWarning
 
@@ -325,10 +322,9 @@ PINBALL = make_scorer(mean_pinball_loss, greater_is_better=False)
     "options", [{}, {"basis": 12}, {"basis": 12, "held_out_basis": "reselect"}]
 )
 @pytest.mark.parametrize("per_target", [False, True])
-def test_chunks_of_targets_are_the_same_as_all_at_once(
-    monkeypatch, cv, scoring, options, per_target
-):
-    many = TARGETS @ np.random.default_rng(1).normal(size=(4, 11))
+def test_chunks_of_targets_are_the_same_as_all_at_once(cv, scoring, options, per_target):
+    """Where memory is short, targets are scored a few at a time."""
+    many = TARGETS @ np.random.default_rng(1).normal(size=(4, 40))
     options = {
         "cv": cv,
         "scoring": scoring,
@@ -337,25 +333,26 @@ def test_chunks_of_targets_are_the_same_as_all_at_once(
         **options,
     }
     whole = quiet(model(**options), X, many)
-    parts = []
-
-    def counting(original):
-        def counted(model, tasks, alphas, path, columns):
-            parts.append(columns)
-            return original(model, tasks, alphas, path, columns)
-
-        return counted
-
-    monkeypatch.setattr(holdfast.estimators.search, "MOST_PREDICTIONS", 3 * M * 4)
-    monkeypatch.setattr(Model, "predict_with_error", counting(Model.predict_with_error))
-    chunks = quiet(model(**options), X, many)
-    assert [part.stop for part in parts] == [4, 8, 11]
+    chunks = quiet(model(**options, memory_limit=160_000), X, many)
     np.testing.assert_array_equal(chunks.alpha_, whole.alpha_)
     assert chunks.cv_results_.keys() == whole.cv_results_.keys()
     for key, column in whole.cv_results_.items():
         if key.endswith("test_score"):
             np.testing.assert_allclose(chunks.cv_results_[key], column, rtol=1e-9, err_msg=key)
     np.testing.assert_allclose(chunks.predict(X), whole.predict(X), rtol=1e-9, atol=1e-12)
+
+
+def test_how_many_targets_are_scored_at_once():
+    widths = []
+
+    def watched(estimator, p, y):
+        widths.append(y.shape[1] if y.ndim > 1 else 1)
+        return -float(np.mean((p - y) ** 2))
+
+    many = TARGETS @ np.random.default_rng(1).normal(size=(4, 40))
+    short = {"memory_limit": 160_000, "alphas": [0.01, 0.1, 1.0]}
+    quiet(model(scoring=watched, **short), X, many)
+    assert 1 < max(widths) < 40
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -365,15 +362,15 @@ def test_twenty_thousand_targets():
     m, v = 24, 20_000
     rows = rng.normal(size=(m, 2))
     targets = rng.normal(size=(m, v))
-    estimator = KernelRidgeCV(alphas=[0.1, 1.0, 10.0], gamma=0.5, alpha_per_target=True, cv=4)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(holdfast.estimators.search, "MOST_PREDICTIONS", 3 * m * 1000)
-        tracemalloc.start()
-        try:
-            estimator.fit(rows, targets)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    estimator = KernelRidgeCV(
+        alphas=[0.1, 1.0, 10.0], gamma=0.5, alpha_per_target=True, cv=4, memory_limit="3MB"
+    )
+    tracemalloc.start()
+    try:
+        estimator.fit(rows, targets)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     assert estimator.alpha_.shape == (v,)
     assert estimator.dual_coef_.shape == (m, v)
     # All held-out predictions at once are three times the targets; the targets themselves, their
@@ -386,7 +383,7 @@ def test_twenty_thousand_targets():
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
-def test_reselect_is_a_full_fit_of_each_experiment(monkeypatch):
+def test_reselect_is_a_full_fit_of_each_experiment():
     """Pahikkala et al. 2012 §6.2, third approach: selectors see training rows and their y alone."""
     seen = []
 
