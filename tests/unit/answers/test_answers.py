@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.answers.intervals import Quantiles
-from holdfast.answers.permutation import _predictor as permuted
-from holdfast.core import models as held_models
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from tolerances import relative_difference
 
@@ -37,43 +33,22 @@ def model():
 # -- ranks -----------------------------------------------------------------------------------------
 
 
-def test_ranks_have_no_rounding_errors():
-    for count in (9, 19, 99, 999):
-        for percent in range(1, 100):
-            level = percent / 100
-            (rank,) = Quantiles((level,), count).ranks()
-            exact = Fraction(percent, 100) * (count + 1)
-            assert rank == -(-exact.numerator // exact.denominator)
-
-
-def test_order_statistics():
-    values = np.random.default_rng(0).permutation(19).astype(float)[None]  # 0 … 18
-    quantiles = Quantiles((0.9, 0.55, 0.95, 0.96), 19)
-    assert quantiles.upper(values.copy())[0].tolist() == [17.0, 10.0, 18.0, np.inf]
-    assert quantiles.lower(values.copy())[0].tolist() == [1.0, 8.0, 0.0, -np.inf]
-    same = Quantiles((0.9, 0.55, 0.95, 0.96), 19, np.full(19, 1 / 20))
-    assert (same.upper(values.copy()) == quantiles.upper(values.copy())).all()
-    assert (same.lower(values.copy()) == quantiles.lower(values.copy())).all()
+@pytest.mark.parametrize("m", [9, 19, 99])
+def test_ranks_have_no_rounding_errors(m):
+    """The intercept alone, constant but for rounding: jackknife+ of m numbers, by counting."""
+    y = np.random.default_rng(m).permutation(m).astype(float)
+    estimator = KernelRidgeCV("linear", alphas=[1.0]).fit(np.zeros((m, 1)), y)
+    without = (y.sum() - y) / (m - 1)
+    low, high = np.sort(without - np.abs(y - without)), np.sort(without + np.abs(y - without))
+    percent = np.arange(1, 100)
+    found = estimator.predict_interval(np.zeros((1, 1)), list(percent / 100))
+    rank = np.array([-(-int(p) * (m + 1) // 100) for p in percent])  # the ceiling, in integers
+    beyond = np.r_[-np.inf, low], np.r_[high, np.inf]
+    np.testing.assert_allclose(found[0, 0], beyond[0][np.maximum(m + 1 - rank, 0)], atol=1e-11)
+    np.testing.assert_allclose(found[0, 1], beyond[1][rank - 1], atol=1e-11)
 
 
 # -- blocks ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"basis": 25, "random_state": 0}, {"kernel": "linear"}, {"basis": 25, "cv": 3}],
-    ids=["dense", "loo", "linear", "anew"],
-)
-def test_blocks_change_nothing(monkeypatch, options):
-    X, y, _ = data()
-    estimator = KernelRidgeCV(**{"gamma": 0.5, "alphas": ALPHAS, **options}).fit(X, y)
-    new = data(40, 1)[0]
-    whole = estimator.predict_interval(new, [0.5, 0.9])
-    monkeypatch.setattr(held_models, "BLOCK_DOUBLES", 500)
-    assert relative_difference(estimator.predict_interval(new, [0.5, 0.9]), whole) < 1e-12
-    for doubles in (700, 30):  # nothing is kept; and several slabs of rows
-        monkeypatch.setattr(held_models, "KEEP_DOUBLES", doubles)
-        assert relative_difference(estimator.predict_interval(new, [0.5, 0.9]), whole) < 1e-12
 
 
 def test_memory_does_not_grow_with_the_new_rows():
@@ -83,9 +58,10 @@ def test_memory_does_not_grow_with_the_new_rows():
     for k in (3000, 12000):
         new = data(k, 1)[0]
         tracemalloc.start()
-        estimator.predict_interval(new)
+        found = estimator.predict_interval(new)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
+        assert relative_difference(estimator.predict_interval(new[-5:]), found[-5:]) < 1e-12
     assert peaks[1] < 1.3 * peaks[0]
     assert peaks[1] < 12000 * 1500 * 8  # what all pairs of rows would take
 
@@ -170,21 +146,29 @@ def test_held_out_predictions_can_be_pickled(model):
     assert relative_difference(copy.predict_interval(new), model.predict_interval(new)) < 1e-10
 
 
-@pytest.mark.parametrize("cv", [None, 5])
+@pytest.mark.parametrize("cv", [None, KFold(5)])
 @pytest.mark.parametrize("path", ["auto", "spectral"])
 def test_permuted_targets_of_light_rows(cv, path):
     """Weights far apart: the promise holds for targets that take the place of others too."""
     X, y, _ = data(30)
     w = np.where(np.arange(30) < 3, 1e-9, 1.0)
     options = {"gamma": 0.5, "alphas": ALPHAS[2:], "cv": cv}
-    model = KernelRidgeCV(**options, path=path).fit(X, y, sample_weight=w)
-    fitted, other = model._fitted_state(), y[::-1].copy()
-    tasks = fitted.model.tasks(fitted.training.experiments)
-    found = permuted(fitted, tasks, 1)(other[:, None])
-    again = KernelRidgeCV(**options, path="refit").fit(X, other, sample_weight=w)
-    expected = again.held_out().values
-    size = np.maximum(other.std(), np.abs(expected - other.mean()))
-    assert (np.abs(found - expected) / size).max() < 1e-8  # what is promised
+    seen = []
+
+    def watch(estimator, p, targets):
+        seen.append((targets, p))
+        return 0.0
+
+    KernelRidgeCV(**options, path=path, scoring=watch).fit(X, y, sample_weight=w).permutation_test(
+        3, random_state=0
+    )
+    seen = [(t, p) for t, p in seen if t.shape == (30,) and not np.array_equal(t, y)]
+    assert len(seen) == 3 * 4
+    for number, (targets, values) in enumerate(seen):
+        again = KernelRidgeCV(**options, path="refit").fit(X, targets, sample_weight=w)
+        expected = again.held_out().matrix()[number % 4, :, 0]
+        size = np.maximum(y.std(), np.abs(expected - y.mean()))
+        assert (np.abs(values - expected) / size).max() < 1e-8  # what is promised
 
 
 def test_dask_rows_predict_without_them():
@@ -236,21 +220,3 @@ def test_displays(model):
         near = np.clip(centres, box.min, box.max) - centres
         assert (np.hypot(*near.T) >= radii).all()
     plt.close("all")
-
-
-@pytest.mark.parametrize("folds", [5, 60])
-def test_agreement_with_mapie(folds):
-    mapie = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
-    if not hasattr(mapie, "CrossConformalRegressor"):
-        pytest.skip("an older MAPIE than this test knows")
-    from sklearn.kernel_ridge import KernelRidge
-
-    X, y, _ = data()
-    cv = KFold(min(folds, len(X)))
-    ours = KernelRidgeCV(gamma=0.5, alphas=[0.1], fit_intercept=False, cv=cv).fit(X, y)
-    theirs = mapie.CrossConformalRegressor(
-        KernelRidge(kernel="rbf", gamma=0.5, alpha=0.1), confidence_level=0.9, method="plus", cv=cv
-    ).fit_conformalize(X, y)
-    new = data(20, 1)[0]
-    expected = theirs.predict_interval(new)[1][:, :, 0]
-    assert relative_difference(ours.predict_interval(new, 0.9), expected) < 1e-8

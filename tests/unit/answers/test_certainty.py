@@ -20,9 +20,6 @@ from sklearn.model_selection import (
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.partitions import partitions
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
-from holdfast.scores.standard_errors import mean_and_variance
-from holdfast.scores.units import held_out_units
-from holdfast.splitters.cv import as_experiments
 
 M = 45
 ALPHAS = np.logspace(-2, 1, 4)
@@ -56,6 +53,14 @@ def refit(model, X, y, w, held):
     )
 
 
+def mean_and_variance(values, weights, unit):
+    """Return the weighted mean over rows, and its plain variance over units."""
+    mean = np.average(values, weights=weights)
+    total = np.bincount(np.unique(unit, return_inverse=True)[1], weights * (values - mean))
+    g = total.size
+    return mean, g / (g - 1) * np.sum(total**2) / weights.sum() ** 2
+
+
 def bates(model, X, y, w, unit, K, n_partitions, seed):
     """Algorithm 1 of Bates, Hastie and Tibshirani, by refits, for the negative squared error."""
     weights = np.ones(M) if w is None else w
@@ -73,9 +78,9 @@ def bates(model, X, y, w, unit, K, n_partitions, seed):
             others = [j for j in range(K) if j != k]
             rows = np.concatenate([folds[j] for j in others])
             mean, var = mean_and_variance(
-                np.concatenate([e[j, k] for j in others])[:, None], weights[rows], unit[rows]
+                np.concatenate([e[j, k] for j in others]), weights[rows], unit[rows]
             )
-            out, out_var = mean_and_variance(single[k][:, None], weights[folds[k]], unit[folds[k]])
+            out, out_var = mean_and_variance(single[k], weights[folds[k]], unit[folds[k]])
             ins.append(mean)
             outs.append(out_var)
             squares.append((mean - out) ** 2)
@@ -140,17 +145,19 @@ def test_asymptotic_by_group_and_with_rows_tested_twice():
 
 def test_variance_is_the_sum_of_covariances_of_experiments():
     """Pahikkala et al. 2012 (8): Var of a mean of experiments that share rows, by covariances."""
-    rng = np.random.default_rng(0)
-    tests = [rng.choice(20, size=8, replace=False) for _ in range(5)]
-    rows, e = np.concatenate(tests), rng.normal(size=40)
-    _, var = mean_and_variance(e[:, None], np.ones(40), rows)
-    d, total = (e - e.mean()).reshape(5, 8), 0.0
+    X, y = data()
+    model = fitted(X, y, cv=ShuffleSplit(5, test_size=8, random_state=0))
+    found = model.held_out(alphas=[model.alpha_])
+    e = -((y[found.rows] - found.values[0, :, 0]) ** 2)
+    tests, total = found.rows.reshape(5, 8), 0.0
+    d = (e - e.mean()).reshape(5, 8)
     for h in range(5):
         for j in range(5):
             shared = tests[h][:, None] == tests[j][None, :]
             total += (np.outer(d[h], d[j]) * shared).sum()
-    n = np.unique(rows).size
-    assert var[0] == pytest.approx(n / (n - 1) * total / 40**2)
+    n = np.unique(found.rows).size
+    error = model.score_interval(method="asymptotic").standard_error
+    assert error == pytest.approx(np.sqrt(n / (n - 1) * total / 40**2))
 
 
 @pytest.mark.parametrize("per_target", [False, True])
@@ -167,8 +174,8 @@ def test_the_rule_of_one_standard_error_over_rows(cv, per_target):
     for t in range(loss.shape[2]):
         means = loss[:, :, t].mean(axis=1)
         best = int(np.argmax(means))
-        _, var = mean_and_variance(loss[best, :, [t]].T, np.ones(rows.size), rows)
-        within = np.flatnonzero(means >= means[best] - np.sqrt(var[0]))
+        _, var = mean_and_variance(loss[best, :, t], np.ones(rows.size), rows)
+        within = np.flatnonzero(means >= means[best] - np.sqrt(var))
         expected.append(found.alphas[within[-1]])
     np.testing.assert_allclose(np.atleast_1d(model.alpha_), expected)
     outer = model.nested(3)  # the same rule inside
@@ -261,18 +268,20 @@ def test_policies_and_weights_of_zero(policy):
 
 
 @pytest.mark.parametrize("policy", ["remove", "keep", "train"])
-def test_unions_of_folds_equal_the_path(policy):
+def test_unions_of_folds_equal_refits(policy):
+    """What intervals ask for: models without two folds, and one without most of the basis."""
     X, y = data()
     w = np.random.default_rng(1).uniform(0.5, 2, size=M)
     w[[5, 11]] = 0.0
-    model = fitted(X, y, w, basis=np.arange(0, M, 3), held_out_basis=policy)
-    asked = model._fitted_model()
     folds = np.array_split(np.random.default_rng(0).permutation(M), 9)
     pairs = [HoldOut(np.append(a, b)) for i, a in enumerate(folds) for b in folds[:i]]
-    pairs.append(HoldOut(np.arange(30)))  # most of the basis leaves
-    tasks = asked.tasks(as_experiments(pairs, M))
-    values = asked.held_out(tasks, ALPHAS[:2], "per_fold")
-    expected = asked.held_out(tasks, ALPHAS[:2], "refit")
+    pairs.append(HoldOut(np.arange(30)))
+    values, expected = (
+        fitted(X, y, w, basis=np.arange(0, M, 3), held_out_basis=policy, path=path)
+        .held_out(pairs)
+        .values
+        for path in ("per_fold", "refit")
+    )
     np.testing.assert_allclose(values, expected, rtol=1e-8, atol=1e-9)
 
 
@@ -289,14 +298,12 @@ def test_seeds_and_partitions():
 
 
 def test_which_groups_are_held_out():
-    groups = np.arange(M) // 3
-    whole = as_experiments(GroupKFold(5), M, groups=groups)
-    assert held_out_units(whole, groups, M) is not None
-    assert held_out_units(as_experiments(None, M), groups, M) is None
-    assert held_out_units(whole, None, M) is None
     X, y = data()
-    found = fitted(X, y).score_interval(groups=groups, n_partitions=2, n_splits=5, random_state=0)
-    assert found.units == "groups"
+    groups = np.arange(M) // 3
+    few = {"n_partitions": 2, "n_splits": 5, "random_state": 0}
+    assert fitted(X, y, None, groups, cv=GroupKFold(5)).score_interval(**few).units == "groups"
+    assert fitted(X, y, None, groups, cv=None).score_interval(**few).units == "rows"
+    assert fitted(X, y).score_interval(groups=groups, **few).units == "groups"
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 5, 7, 18])

@@ -14,14 +14,13 @@ from sklearn.model_selection import (
     LeaveOneOut,
     ShuffleSplit,
     TimeSeriesSplit,
+    check_cv,
 )
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.answers.nested import nested_predictions
 from holdfast.exceptions import HoldOutError, InvalidInputError
-from holdfast.kernels.typical import fine_widths
 from holdfast.splitters import HBlock, LeaveNeighbourhoodOut, TimeSteps
-from holdfast.splitters.cv import as_experiments
 from reference.retrain import retrain
 
 M = 48
@@ -55,6 +54,22 @@ def fitted(X, y, weights=None, groups=None, classifier=False, **options):
     return kind(**options).fit(X, y, sample_weight=weights, groups=groups)
 
 
+def by(model, cv, way, groups=None):
+    """Return nested predictions made in one of two ways, of which `nested` takes the cheaper."""
+    found = nested_predictions(model._fitted_state(), cv, groups, way=way)
+    assert set(found.ways) == {way}
+    return found
+
+
+def splits(cv, X, y=None, groups=None, classifier=False):
+    """Return what scikit-learn makes of cv, as experiments."""
+    if isinstance(cv, list):
+        return cv
+    cv = LeaveOneOut() if cv is None else check_cv(cv, y, classifier=classifier)
+    every = np.arange(len(X))
+    return [HoldOut(np.setdiff1d(every, train), t) for train, t in cv.split(X, y, groups)]
+
+
 def predict(model, X):
     values = model.decision_function(X) if hasattr(model, "classes_") else model.predict(X)
     return values.reshape(len(X), -1)
@@ -68,14 +83,8 @@ def refits(model, X, y, outer, weights=None, groups=None):
     for experiment in outer:
         held, test = experiment.held_out, experiment.test
         left = np.setdiff1d(np.arange(M), held)
-        inner = as_experiments(
-            model.cv,
-            left.size,
-            X=X[left],
-            y=y[left],
-            groups=None if groups is None else groups[left],
-            classifier=hasattr(model, "classes_"),
-        )
+        some = None if groups is None else groups[left]
+        inner = splits(model.cv, X[left], y[left], some, hasattr(model, "classes_"))
         inner = [HoldOut(left[e.held_out], left[e.test]) for e in inner]
         again, w = clone(model).set_params(cv=inner), weights.copy()
         policy = model.held_out_basis
@@ -105,11 +114,10 @@ def assert_same(found, expected, tol=1e-8):
 
 
 def check(model, X, y, cv, weights=None, groups=None, ways=WAYS):
-    outer = as_experiments(cv, M, X=X, y=y, groups=groups, classifier=hasattr(model, "classes_"))
+    outer = splits(cv, X, y, groups, hasattr(model, "classes_"))
     expected = refits(model, X, y, outer, weights, groups)
     for way in ways:
-        found = nested_predictions(model._fitted_state(), cv, way=way)
-        assert set(found.ways) == {way}
+        found = by(model, cv, way)
         assert_same(found, expected)
     return found
 
@@ -182,17 +190,10 @@ def test_groups_in_both_loops():
     groups = np.random.default_rng(2).integers(0, 9, size=M)
     for basis in (None, basis_rows()):
         model = fitted(X, y, groups=groups, cv=GroupKFold(3), basis=basis)
-        outer = as_experiments(LeaveOneGroupOut(), M, groups=groups)
-        expected = refits(model, X, y, outer, groups=groups)
+        expected = refits(model, X, y, splits(LeaveOneGroupOut(), X, y, groups), groups=groups)
         for way in WAYS:
-            found = nested_predictions(model._fitted_state(), LeaveOneGroupOut(), way=way)
-            assert_same(found, expected)
-            assert_same(
-                nested_predictions(
-                    model._fitted_state(), LeaveOneGroupOut(), groups=groups, way=way
-                ),
-                expected,
-            )
+            assert_same(by(model, LeaveOneGroupOut(), way), expected)
+            assert_same(by(model, LeaveOneGroupOut(), way, groups), expected)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -211,7 +212,7 @@ def test_splitters_that_know_the_place_of_rows(inside, way):
         near = np.abs(np.arange(M)[:, None] - np.arange(M)) <= 3
     model = fitted(X, y, cv=cv)
     outer = KFold(4, shuffle=True, random_state=0)
-    found = nested_predictions(model._fitted_state(), outer, way=way)
+    found = by(model, outer, way)
     for j, (left, out) in enumerate(outer.split(X)):
         sets = [HoldOut(np.flatnonzero(near[i][left]), [k]) for k, i in enumerate(left.tolist())]
         again = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=sets).fit(X[left], y[left])
@@ -226,7 +227,7 @@ def test_steps_in_time_are_taken_anew_inside(way):
     X, y = data()
     times = np.random.default_rng(4).permutation(M)
     model = fitted(X, y, cv=TimeSteps(times, 3))
-    found = nested_predictions(model._fitted_state(), TimeSteps(times, 3), way=way)
+    found = by(model, TimeSteps(times, 3), way)
     for j, (left, out) in enumerate(TimeSteps(times, 3).split(X)):
         own = TimeSteps(times[left], 3)
         again = KernelRidgeCV(gamma=0.4, alphas=ALPHAS, cv=own).fit(X[left], y[left])
@@ -240,7 +241,7 @@ def test_explicit_lists_lose_the_outer_rows():
     model = fitted(X, y, cv=inner, basis=basis_rows())
     outer = [HoldOut(range(4, 10), test=[4, 9]), HoldOut([40, 41, 2])]
     for way in WAYS:
-        found = nested_predictions(model._fitted_state(), outer, way=way)
+        found = by(model, outer, way)
         for j, experiment in enumerate(outer):
             held, w = experiment.held_out, np.ones(M)
             left = [(np.setdiff1d(e.held_out, held), np.setdiff1d(e.test, held)) for e in inner]
@@ -264,11 +265,9 @@ def test_a_grid_of_kernels_is_chosen_again(basis):
     gammas = [0.02, 0.3, 2.0]
     rows = basis_rows() if basis else None
     model = fitted(X, y, gamma=gammas, basis=rows)
-    outer = as_experiments(KFold(6, shuffle=True, random_state=1), M)
+    outer = splits(KFold(6, shuffle=True, random_state=1), X)
     for way in WAYS:
-        found = nested_predictions(
-            model._fitted_state(), KFold(6, shuffle=True, random_state=1), way=way
-        )
+        found = by(model, outer, way)
         for j, experiment in enumerate(outer):
             left = np.setdiff1d(np.arange(M), experiment.held_out)
             place = {row: i for i, row in enumerate(left)}
@@ -292,7 +291,7 @@ def test_against_the_naive_twin_alone():
     w, B = some_weights(), basis_rows()
     K = np.exp(-0.4 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     model = fitted(X, y, w, basis=B, cv=KFold(3))
-    found = {way: nested_predictions(model._fitted_state(), KFold(4), way=way) for way in WAYS}
+    found = {way: by(model, KFold(4), way) for way in WAYS}
     for j, (left, held) in enumerate(KFold(4).split(X)):
         error = np.zeros(ALPHAS.size)
         for _, part in KFold(3).split(left):
@@ -313,11 +312,11 @@ def test_reselect_equals_held_out_unions():
     model = fitted(X, y, basis=12, held_out_basis="reselect", cv=3, random_state=0)
     found = model.nested(3)
     assert set(found.ways) == {"unions"}
-    for j, experiment in enumerate(as_experiments(3, M)):
+    for j, experiment in enumerate(splits(3, X)):
         left = np.setdiff1d(np.arange(M), experiment.held_out)
         unions = [
             HoldOut(np.union1d(experiment.held_out, left[e.held_out]), left[e.test])
-            for e in as_experiments(3, left.size)
+            for e in splits(3, X[left])
         ]
         best = int(np.argmax(model.held_out(unions).score()))
         assert found.alphas[j] == ALPHAS[best]
@@ -347,7 +346,7 @@ def test_factors_of_the_model_stay_as_they_are():
             model = fitted(X, y, basis=basis, path=path)
             before = model.held_out(cv=6).values
             for way in WAYS:
-                nested_predictions(model._fitted_state(), 4, way=way)
+                by(model, 4, way)
             np.testing.assert_allclose(model.held_out(cv=6).values, before, rtol=1e-12)
             assert model.verify().max_relative_error < 1e-9
 
@@ -402,7 +401,7 @@ def test_dense_models_equal_refits(name, weighted):
     w = np.random.default_rng(1).uniform(0.3, 2.0, size=M) if weighted else None
     model = fitted(X, y, w, groups=groups, **options)
     outer = KFold(16, shuffle=True, random_state=0)
-    unions, without = (nested_predictions(model._fitted_state(), outer, way=way) for way in WAYS)
+    unions, without = (by(model, outer, way) for way in WAYS)
     np.testing.assert_array_equal(unions.alphas, without.alphas)
     assert unions.kernels == without.kernels
     np.testing.assert_allclose(unions.inner_scores, without.inner_scores, rtol=1e-8)
@@ -434,21 +433,3 @@ def test_bad_input():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.nested(3)  # no word about the ends of the grid for each outer experiment
-
-
-def test_widths_come_from_the_rows_that_are_left():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    X[:10] *= 30.0  # far rows, which decide the typical distance
-    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=40)
-    model = KernelRidgeCV(gamma="search", alphas=[0.01, 0.1, 1.0], cv=3).fit(X, y)
-    found = model.nested(KFold(4))
-    for j in range(4):
-        experiment = found.experiments[j]
-        left = np.setdiff1d(np.arange(40), experiment.held_out)
-        widths = fine_widths("rbf", X[left], np.ones(left.size))
-        again = clone(model).set_params(gamma=widths).fit(X[left], y[left])
-        assert found.kernels[j]["gamma"] == pytest.approx(again.best_params_["gamma"])
-        np.testing.assert_allclose(
-            found.predictions[j][:, 0], again.predict(X[experiment.test]), rtol=1e-8, atol=1e-10
-        )

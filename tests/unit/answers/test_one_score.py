@@ -18,15 +18,14 @@ from sklearn.model_selection import (
 
 import holdfast
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.answers.permutation import Shuffle
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.scores.units import units_of
 from holdfast.splitters import (
     HBlock,
     LeaveNeighbourhoodOut,
     PurgedKFold,
     TimeSteps,
 )
+from permuted import permuted
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.HoldfastWarning")
 
@@ -72,9 +71,8 @@ def test_permutations_are_scored_within_groups(name):
     X, y, groups = data()
     model = fit(X, y, groups, scoring=name)
     found = model.permutation_test(3, random_state=4)
-    shuffle = Shuffle.of(model._fitted_state(), None, None, 4)
-    for n in range(3):
-        again = clone(model).fit(X, y[shuffle.order(n)], groups=groups)
+    for n, targets in enumerate(permuted(model, 3, 4, X=X, y=y, groups=groups)):
+        again = clone(model).fit(X, targets, groups=groups)
         assert found.null_scores[n] == pytest.approx(again.best_score_)
 
 
@@ -135,9 +133,8 @@ def test_densities_work_or_are_refused_by_name(cv):
     assert interval.low < interval.score < interval.high
     assert interval.units == ("blocks" if cv else "rows")
     test = model.permutation_test(2, random_state=1)
-    shuffle = Shuffle.of(model._fitted_state(), None, None, 1)
-    for n in range(2):
-        again = clone(model).fit(X, y[shuffle.order(n)])
+    for n, targets in enumerate(permuted(model, 2, 1, X=X, y=y)):
+        again = clone(model).fit(X, targets)
         assert test.null_scores[n] == pytest.approx(again.best_score_)
     for answer in (
         lambda: model.nested(3),
@@ -245,17 +242,13 @@ def test_groups_that_lie_together_stay_the_units():
 def test_blocks_of_time_are_the_units():
     X, y = walk(m=60)
     model = fit(X, y, cv=HBlock(2))
-    units = units_of(model._training.experiments, None, np.ones(60), placed=True)
-    assert units.name == "blocks"
-    size = np.bincount(units.code)
-    assert (np.diff(units.code) >= 0).all()
-    assert size[size > 0].min() >= 3
-    assert size.max() <= 7
     found = model.score_interval()
     best = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
     e = -((y - model.held_out().matrix()[best, :, 0]) ** 2)
-    sums = np.array([(e - e.mean())[units.code == c].sum() for c in np.unique(units.code)])
-    g = sums.size
+    assert found.units == "blocks"
+    # Row 0 and the two that leave with it, then five and five, and two more at the end.
+    starts = [0, *range(3, 58, 5)]
+    g, sums = len(starts), np.add.reduceat(e - e.mean(), starts)
     se = np.sqrt(g / (g - 1) * np.sum(sums**2)) / 60
     assert found.standard_error == pytest.approx(se)
     assert found.high == pytest.approx(e.mean() + stats.t.ppf(0.95, g - 1) * se)
