@@ -8,17 +8,15 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core.accuracy import PROMISE
+from holdfast.core.experiments import Tasks
 from holdfast.core.factor import FeatureFactor, KernelFactor
 from holdfast.core.feature_smoother import FeatureSmoother
 from holdfast.core.kernel_smoother import KernelSmoother
-from holdfast.core.lapack import EPS, evenly_spaced, pieces_alone
+from holdfast.core.lapack import EPS, evenly_spaced
 from holdfast.core.predict import predict
 from holdfast.core.rows import StreamedRows, row_chunks
 from holdfast.core.smoother import Smoother
-from holdfast.core.tasks import Tasks
 from holdfast.progress import report
-
-__all__ = ["Verification", "rounding_floor", "verify_tasks"]
 
 #: Two ways to the same numbers may differ by this many times what double precision cannot
 #: represent.
@@ -127,7 +125,10 @@ def rounding_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> Floa
     largest = np.abs(data.unpenalised.U).max(initial=0.0)
     level = (np.abs(data.targets.level).sum(axis=0) * largest / data.targets.std).max()
     floor = np.empty(alphas.size)
-    with np.errstate(all="ignore"), pieces_alone(smoother.order):
+    with (
+        np.errstate(all="ignore"),
+        smoother.own_threads(),
+    ):
         for a, alpha in enumerate(alphas.tolist()):
             if isinstance(smoother, KernelSmoother):
                 floor[a] = _dense_floor(smoother, rows, alpha)
