@@ -25,6 +25,7 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.core.accuracy import CAUTION
 from holdfast.core.block import FeatureBlock, HeldOutBlock, KernelBlock
+from holdfast.core.complement import Complement
 from holdfast.core.data import WeightedData
 from holdfast.core.experiments import Shape
 from holdfast.core.features import Features
@@ -275,9 +276,16 @@ class KernelFactor(Factor):
     ----------
     new_outputs : callable
         From rows of the data to their output coordinates, from their kernel values.
+    complement : Complement
+        Of the unpenalised columns, where the equations are.
+    lengths : ndarray of shape (n − s,) or None
+        Lengths of the rows of the Cholesky factor, for one penalty: equations have rounding errors
+        in proportion, so that heavy rows cost light ones nothing. A spectrum mixes them all.
     """
 
     new_outputs: Callable[[Factor, IntArray], FloatArray]
+    complement: Complement
+    lengths: FloatArray | None = None
 
     def R(self, alphas: FloatArray) -> FloatArray:
         """Return D on the penalised coordinates: dual coefficients are c = V R z."""
@@ -290,16 +298,24 @@ class KernelFactor(Factor):
         return V if weights.all_trained else V[weights.trained]
 
     @cached_property
+    def equation_errors(self) -> FloatArray:
+        """Random errors of the equations of the trained rows (n, N_PROBES)."""
+        if self.lengths is None:
+            return noise(len(self._trained))
+        return self.complement.lift(self.lengths[:, None] * noise(self.lengths.size))
+
+    @cached_property
     def noise_z(self) -> FloatArray:
-        """Vᵀg for random targets g."""
-        return np.asarray(self._trained.T @ noise(len(self._trained)))
+        """Vᵀg for these errors g."""
+        return np.asarray(self._trained.T @ self.equation_errors)
 
     def length(self, alphas: FloatArray) -> FloatArray:
-        """Return ‖c‖."""
+        """Return ‖c‖, each coefficient times the length of its equation where that is known."""
         R = self.R(alphas)
-        if not self.only:  # V is orthonormal
+        if self.lengths is None:  # V is orthonormal
             return np.asarray(np.sqrt(np.square(R) @ np.square(self.z)))
-        return np.asarray(np.linalg.norm(self._trained @ (R[:, :, None] * self.z), axis=1))
+        c = self.complement.project(self._trained @ (R[:, :, None] * self.z))
+        return np.asarray(np.linalg.norm(self.lengths[:, None] * c, axis=1))
 
     def block(self, shape: Shape, alphas: FloatArray) -> KernelBlock:
         """Return the smoother on the held-out rows of stacked tasks."""

@@ -36,10 +36,8 @@ from holdfast.core.rows import row_chunks
 from holdfast.core.smoother import Fit, Form, OtherBasis, Outputs, Sizes, Smoother, by_penalty
 from holdfast.exceptions import NotSupportedError
 
-#: Errors of factorisations as a share of their bound eps ‖K̃‖, as measured on real data.
+#: Errors of spectra as a share of their bound eps ‖K̃‖, as measured on real data.
 SHARE = 0.2
-#: Steps of the power iteration for the norm of the kernel matrix, which falls short by little.
-POWER_STEPS = 4
 
 
 class KernelSmoother(Smoother):
@@ -109,8 +107,8 @@ class KernelSmoother(Smoother):
                 del A
                 require_semidefinite(Lambda, self._trace)
                 Lambda = np.maximum(Lambda, 0.0)
-                size = float(Lambda.max(initial=0.0))
-                self._spectrum = self._factor(complement, V, Lambda, size, 0.0, only=False)
+                rounding = SHARE * EPS * float(Lambda.max(initial=0.0))
+                self._spectrum = self._factor(complement, V, Lambda, rounding, 0.0)
             return self._spectrum
 
     def factor_at(self, alpha: float) -> KernelFactor:
@@ -122,14 +120,14 @@ class KernelSmoother(Smoother):
             if self._last is None or self._last.least != alpha:
                 A, complement = self._deflated()
                 A[np.diag_indices(len(A))] += alpha
+                lengths = np.sqrt(np.diag(A))
                 # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
                 with threads_for(len(A)):
                     L, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
                     if info:
                         return self.factor(alpha)
                     V = inverse_of_triangle(L)
-                ones = np.ones(len(V))
-                self._last = self._factor(complement, V, ones, self._norm, alpha, only=True)
+                self._last = self._factor(complement, V, np.ones(len(V)), EPS, alpha, lengths)
             return self._last
 
     def factors_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
@@ -158,12 +156,14 @@ class KernelSmoother(Smoother):
         complement: Complement,
         inner: FloatArray,
         Lambda: FloatArray,
-        size: float,
+        rounding: float,
         least: float,
-        *,
-        only: bool,
+        lengths: FloatArray | None = None,
     ) -> KernelFactor:
-        """Return the factor of coordinates `inner` on the complement of the unpenalised columns."""
+        """Return the factor of coordinates `inner` on the complement of the unpenalised columns.
+
+        For the penalty `least` alone, if it is a Cholesky factor with rows of these lengths.
+        """
         data, s = self.data, self.data.unpenalised.count
         rows, m = data.weights.rows, len(data)
         V = np.zeros((m, Lambda.size + s)) if rows.size < m or s else inner
@@ -182,10 +182,12 @@ class KernelSmoother(Smoother):
             Lambda=np.append(Lambda, np.ones(s)),
             penalised=np.repeat([1.0, 0.0], [Lambda.size, s]),
             z=z,
-            rounding=SHARE * EPS * size,
+            rounding=rounding,
             least=least,
-            only=only,
+            only=lengths is not None,
             new_outputs=self._outputs_of,
+            complement=complement,
+            lengths=lengths,
         )
 
     def _outputs_of(self, factor: Factor, rows: IntArray) -> FloatArray:
@@ -210,19 +212,6 @@ class KernelSmoother(Smoother):
             to_level = self.K @ weighted
         return weighted, to_level, weighted.T @ to_level
 
-    @cached_property
-    def _norm(self) -> float:
-        """About ‖√wK√w‖: a few steps of the power iteration."""
-        root = self.data.weights.root * self.data.weights.trained
-        x, size = root.copy(), 0.0
-        for _ in range(POWER_STEPS):
-            x = root * (self.K @ (root * x))
-            size = float(np.linalg.norm(x))
-            if not size > 0.0:
-                return 0.0
-            x /= size
-        return size
-
     @property
     def _trace(self) -> float:
         """The trace of √wK√w, before the unpenalised columns were taken out."""
@@ -235,11 +224,11 @@ class KernelSmoother(Smoother):
         """Return kernel values as outputs, and coefficients (v, n + s) of the model on all rows."""
         live, v = self.data.weights.rows, alphas.size
         coefficients = np.empty((v, live.size + self.data.unpenalised.count))
-        lightest = float(self.data.weights.root[live].min())
         for alpha, columns, factor in self.factors_for(alphas):
             assert isinstance(factor, KernelFactor)
             at = np.array([alpha])
-            error = factor.size_of_errors(at) / lightest
+            grown = np.abs(factor.equation_errors) / self.data.weights.root[live, None]
+            error = factor.size_of_errors(at) * grown.max()
             if to_refit(self, error, np.zeros(1, dtype=np.int64)).any():
                 c, delta = self._refitted(self, at, columns)
                 level = delta[0] + self.data.targets.level[:, columns]

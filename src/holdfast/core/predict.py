@@ -112,6 +112,8 @@ def predict_with_error(
     alphas: FloatArray,
     path: str,
     columns: slice = slice(None),
+    *,
+    refits: bool = True,
 ) -> Prediction:
     """Return held-out predictions with their estimated errors: the one door to them.
 
@@ -126,6 +128,8 @@ def predict_with_error(
         A name in `PATHS`.
     columns : slice
         Which targets.
+    refits : bool
+        Whether experiments may be refitted.
 
     Notes
     -----
@@ -137,7 +141,7 @@ def predict_with_error(
         path = "per_fold"  # the identity is for features that stay what they are
     with smoother.own_threads():
         values, error = PATHS[path](smoother, tasks, alphas, columns)
-        again = to_refit(smoother, error, tasks.held.sizes) & (path != "refit")
+        again = to_refit(smoother, error, tasks.held.sizes) & refits
         for j in np.flatnonzero(again.any(axis=0)).tolist():
             which, rows = again[:, j], slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
             sets = tasks.held[j], tasks.removed[j], tasks.test[j]
