@@ -27,21 +27,12 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.lapack import CHUNK, noise, run_pieces
 
-#: From this many targets on, a product for each D is faster than one for all with a copy of each.
-WIDE = 64
-
 
 def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
     """Return rows · D z (a, b, v) for rows (b, p), diagonals D (a, p) and z (p, v)."""
     (a, p), (b, v) = D.shape, (len(rows), z.shape[1])
-    if v < WIDE:
-        side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
-        return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
-    found = np.empty((a, b, v))
-    for d, out in zip(D, found, strict=True):
-        left, right = (rows * d, z) if b < v else (rows, d[:, None] * z)
-        np.matmul(left, right, out=out)
-    return found
+    side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
+    return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
 
 
 def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:

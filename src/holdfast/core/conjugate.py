@@ -1,8 +1,8 @@
-"""Held-out residuals by conjugate gradients, all alphas and held-out sets of a piece at once."""
+"""Held-out residuals by conjugate gradients, all penalties and held-out sets of a piece at once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,26 +10,15 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.block import FeatureBlock
 from holdfast.core.lapack import run_pieces
 
-# The iteration is compacted to the unfinished alphas, or sets, when they are at most this share of
-# all. Rows of a set must be copied for that.
-_COMPACT_BELOW, _SETS_BELOW = 0.85, 0.6
-# Measured: this many steps per held-out row cost as much as the direct solution.
-_BREAK_EVEN = 0.4
-_LEAST_STEPS = 20
-#: A residual this share of the solution counts as converged: a thousandth of what may be lost.
+#: A residual this share of the solution counts as converged: a millionth of what may be lost.
 TOLERANCE = 1e-12
-# OpenBLAS has kernels of their own for small products: with a transposed matrix for at most so many
-# results and multiplications. They are half as fast again, from about eight rows on.
-_SMALL_RESULTS, _SMALL_PRODUCT, _SMALL_ROWS = 1200, 10**6, 8
+#: Steps after which a system is given up, for each held-out row and in all: as many as cost what
+#: the direct solution does.
+STEPS_PER_ROW, LEAST_STEPS = 0.4, 20
 
 
 def solve_cg(
-    block: FeatureBlock,
-    alphas: IntArray,
-    errors: FloatArray,
-    *,
-    max_steps: int | None = None,
-    tolerance: float = TOLERANCE,
+    block: FeatureBlock, alphas: IntArray, errors: FloatArray, tolerance: float = TOLERANCE
 ) -> tuple[FloatArray, BoolArray]:
     """Return the held-out residuals r (a, b, h, v) and which of them (a, b) have converged.
 
@@ -39,18 +28,15 @@ def solve_cg(
         b sets of h held-out rows.
     alphas : ndarray of int, shape (a,)
         Which of the penalties.
-    errors : (a, b, h, v) float64
-        Residuals of the full model at those; unchanged.
-    max_steps : int or None
-        Steps after which a system is given up. None: as many as the direct solution costs, so that
-        a system that falls back to it costs at most twice as much.
+    errors : ndarray of shape (a, b, h, v)
+        Residuals of the model on all rows at those; unchanged.
     tolerance : float
         ‖e − (I − S_HH) r‖ ≤ tolerance (‖e‖ + ‖r‖) counts as converged; the true residual is used.
 
     Returns
     -------
-    r : (a, b, h, v)
-    converged : (a, b) bool
+    r : ndarray of shape (a, b, h, v)
+    converged : ndarray of bool, shape (a, b)
         False where the direct system has to answer; r is meaningless there.
 
     Notes
@@ -59,12 +45,11 @@ def solve_cg(
     same iteration as plain conjugate gradients on I − V_H D V_Hᵀ, with vectors of length h instead
     of p. The eigenvalues lie between 1 − (largest leverage of a direction in H) and 1: 7 to 13
     steps for ordinary folds, growing like the square root of 1/(1 − leverage). Each step costs
-    4 h p flops per right-hand side and alpha, in two products per set. One more step checks the
+    4 h p flops per right-hand side and penalty, in two products per set. One more step checks the
     result, and its residual is added as a last correction.
     """
     a, b, h, v = errors.shape
-    p = block.size
-    steps = max(_LEAST_STEPS, int(_BREAK_EVEN * h)) if max_steps is None else max_steps
+    p, steps = block.size, max(LEAST_STEPS, int(STEPS_PER_ROW * h))
     r, converged = np.zeros((a, b, h, v)), np.ones((a, b), dtype=bool)
     if not r.size:
         return r, converged
@@ -72,7 +57,7 @@ def solve_cg(
 
     def work(piece: slice) -> None:
         right = np.ascontiguousarray(errors[:, piece].transpose(1, 0, 3, 2))  # (g, a, v, h)
-        room = np.empty(len(right) * a * v * p)
+        room = np.empty((len(right), a * v, p))
         operator = _Operator(block.V[piece], D, block.removal(piece, alphas), room)
         X = _iterate(operator, right, tolerance, steps)
         converged[:, piece] = _verify(operator, right, X, tolerance).T
@@ -93,65 +78,28 @@ class _Operator:
     V: FloatArray  # (g, h, p)
     D: FloatArray  # (a, p)
     J: FloatArray | None  # (g, a, e, h)
-    room: FloatArray  # (g a v p,): what is between the two products
+    room: FloatArray  # (g, a v, p): what is between the two products
 
     def __call__(self, P: FloatArray, out: FloatArray) -> FloatArray:
         """Return (I − S_HH) P in `out`."""
-        (g, a, v, h), p = P.shape, self.D.shape[1]
-        T, results = self.room[: g * a * v * p].reshape(g, a * v, p), out.reshape(g, a * v, h)
-        np.matmul(P.reshape(g, a * v, h), self.V, out=T)
-        T.reshape(g, a, v, p)[...] *= self.D[:, None, :]
-        step = _rows_at_once(a * v, h, p)
-        for start in range(0, a * v, step):
-            rows = slice(start, start + step)
-            np.matmul(T[:, rows], self.V.swapaxes(1, 2), out=results[:, rows])
+        g, a, v, h = P.shape
+        np.matmul(P.reshape(g, a * v, h), self.V, out=self.room)
+        self.room.reshape(g, a, v, -1)[...] *= self.D[:, None, :]
+        np.matmul(self.room, self.V.swapaxes(1, 2), out=out.reshape(g, a * v, h))
         np.subtract(P, out, out=out)
         if self.J is not None:
             out += (P @ self.J.swapaxes(2, 3)) @ self.J
         return out
 
-    def restricted(self, alphas: IntArray | slice) -> _Operator:
-        """Return the same for some of the penalties."""
-        J = None if self.J is None else self.J[:, alphas]
-        return replace(self, D=self.D[alphas], J=J)
-
-    def among(self, sets: IntArray) -> _Operator:
-        """Return the same for some of the sets."""
-        return replace(self, V=self.V[sets], J=None if self.J is None else self.J[sets])
-
-
-def _rows_at_once(rows: int, h: int, p: int) -> int:
-    """Return how many rows one product with a transposed V (h, p) takes."""
-    most = min(_SMALL_RESULTS, _SMALL_PRODUCT // p) // h
-    if rows <= most or most < _SMALL_ROWS:
-        return rows
-    return min(most, -(-rows // (4 * -(-rows // most))) * 4)
-
 
 def _iterate(
     operator: _Operator, right: FloatArray, tolerance: float, max_steps: int
 ) -> FloatArray:
-    """Return approximate solutions for right-hand sides (g, a, v, h), each with its own steps."""
-    solution, X = np.empty(right.shape), np.zeros_like(right)
-    sets, alphas = (np.arange(size) for size in right.shape[:2])  # that are still iterated
-    left, square = right.copy(), _dot(right, right)
+    """Return approximate solutions for right-hand sides (g, a, v, h)."""
+    X, left, square = np.zeros_like(right), right.copy(), _dot(right, right)
     goal = tolerance**2 * square
     P, MP = left.copy(), np.empty_like(left)
-    active = square > goal
     for _ in range(max_steps):
-        if not active.all():
-            if not active.any():
-                break
-            some, few = (np.flatnonzero(active.any(axis=axes)) for axes in ((1, 2), (0, 2)))
-            if some.size > _SETS_BELOW * sets.size:
-                some = np.arange(sets.size)
-            if few.size <= _COMPACT_BELOW * alphas.size or some.size < sets.size:
-                solution[sets[:, None], alphas] = X
-                if some.size < sets.size:
-                    operator = operator.among(some)
-                operator, kept = operator.restricted(few), np.ix_(some, few)
-                X, left, P, square, goal = (array[kept] for array in (X, left, P, square, goal))
-                sets, alphas, MP = sets[some], alphas[few], np.empty_like(P)
         operator(P, MP)
         curvature = _dot(P, MP)
         # A system whose curvature is not positive (a leverage of 1, or a right-hand side of zero)
@@ -161,12 +109,12 @@ def _iterate(
         left -= MP
         X += np.multiply(P, step[..., None], out=MP)
         new = _dot(left, left)
-        active = (new > goal) & (step > 0.0)
+        if not ((new > goal) & (step > 0.0)).any():
+            break
         P *= np.divide(new, square, out=np.zeros_like(square), where=square > 0.0)[..., None]
         P += left
         square = new
-    solution[sets[:, None], alphas] = X
-    return solution
+    return X
 
 
 def _verify(operator: _Operator, right: FloatArray, X: FloatArray, tolerance: float) -> BoolArray:

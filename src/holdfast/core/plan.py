@@ -18,7 +18,7 @@ from holdfast._typing import FloatArray
 from holdfast.core.experiments import Tasks
 from holdfast.core.folds import FEW
 from holdfast.core.lapack import CHUNK, blas_threads
-from holdfast.core.residuals import CG_ROWS, CG_SYSTEMS
+from holdfast.core.residuals import CG_ROWS
 from holdfast.core.smoother import Sizes
 
 Path = Literal["spectral", "per_fold", "cholesky"]
@@ -225,7 +225,7 @@ def _sets(
     h, e, t = h[~alone], e[~alone], t[~alone]
     if not h.size:
         return seconds, 2.0 * CHUNK
-    iterated = (h >= CG_ROWS) & (h * a >= CG_SYSTEMS) & cg
+    iterated = (h >= CG_ROWS * v**2) & cg
     direct = a * (h**2 * p + h**3 / 3.0) * (STACKED if cg else 0.5 * STACKED)
     work = np.where(iterated, 2.0 * STACKED * CG_STEPS * h * p * a * v, direct)
     work = work + 4.0 * (h + t) * p * a * v + 2.0 * a * e * p * (h + e) * STACKED

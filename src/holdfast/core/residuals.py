@@ -17,16 +17,17 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.core.accuracy import PROMISE
-from holdfast.core.block import WIDE, FeatureBlock, HeldOutBlock, KernelBlock
+from holdfast.core.block import FeatureBlock, HeldOutBlock
 from holdfast.core.conjugate import solve_cg
 from holdfast.core.experiments import Shape, Tasks
-from holdfast.core.factor import Factor
+from holdfast.core.factor import Factor, KernelFactor
 from holdfast.core.lapack import CHUNK, N_PROBES, piece_threads, run_pieces, solve_each
 from holdfast.data.indices import as_slice
 from holdfast.progress import Counter
 
-#: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on.
-CG_ROWS, CG_SYSTEMS = 24, 300
+#: Conjugate gradients pay from this many held-out rows on, times the square of the targets: each
+#: target takes steps of its own, and a direct solution hardly anything.
+CG_ROWS = 12
 #: What is enough to know how much rounding errors grow.
 ROUGH = 0.05
 
@@ -66,8 +67,9 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
                 parts += shape.stacks(factor.size + 2 * alphas.size * v, CHUNK, alphas.size)
 
         def work(part: Shape) -> None:
-            wide = len(part.index) == 1 and v >= WIDE and part.same_rows
-            (_many_targets if wide else _stack)(factor, part, alphas, sizes, values, error)
+            wide = len(part.index) == 1 and part.same_rows and v > factor.size
+            solve = _many_targets if wide and isinstance(factor, KernelFactor) else _stack
+            solve(factor, part, alphas, sizes, values, error)
             done.add(len(part.index))
 
         if factor.parallel and len(parts) >= 2 * piece_threads():
@@ -163,9 +165,6 @@ def _many_targets(
     Dense models have r = (G_HH⁻¹ V_H R) z: systems are solved for coordinates, not for targets.
     """
     block, data = factor.block(part, alphas), factor.data
-    if not isinstance(block, KernelBlock) or data.targets.count <= block.size:
-        _stack(factor, part, alphas, sizes, values, error)
-        return
     gaps = block.gaps(slice(0, 1))
     maps = solve_each(gaps, block.V[:, None] * block.R[:, None])[0]  # (a, h, p)
     probes = solve_each(gaps, block.probes().swapaxes(0, 1))[0]
@@ -204,11 +203,11 @@ def residuals(block: HeldOutBlock, limit: float = np.inf) -> Residuals:
     Sets where rounding errors grow by more than `limit` are solved directly, which shows how much
     they grow at each penalty.
     """
-    a, b, h, _ = block.shape
+    a, b, h, v = block.shape
     errors = block.errors()
     if h == 0:
         return Residuals(errors, np.zeros((a, b, h)))
-    if isinstance(block, FeatureBlock) and h >= CG_ROWS and h * a >= CG_SYSTEMS:
+    if isinstance(block, FeatureBlock) and h >= CG_ROWS * v**2:
         return _iterated(block, errors, limit)
     return _solved(block, errors)
 
