@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from reproduce._dataset import Dataset
 from reproduce._parses import make_parses
@@ -44,16 +43,12 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
     if place and (Path(place) / f"{name}.npz").is_file():
         return _from_file(name, Path(place) / f"{name}.npz")
     try:
-        if name in RDATASETS:
-            return _from_r(name)
-        if name in OPENML:
-            return _from_openml(name)
+        return _from_r(name) if name in RDATASETS else _from_openml(name)
     except (ImportError, OSError) as error:
-        raise DataNotFoundError(f"{name} could not be fetched: {error}") from error
-    raise DataNotFoundError(
-        f"The data set {name!r} is in no public place: put {name}.npz (X, y, groups, is_train) in "
-        "a folder and name it (--data, or HOLDFAST_DATA)."
-    )
+        raise DataNotFoundError(
+            f"{name} could not be fetched ({error}). Or put {name}.npz (X, y, is_train) in a "
+            "folder and name it: --data, or HOLDFAST_DATA."
+        ) from error
 
 
 def make_sinusoid(
@@ -74,18 +69,10 @@ def make_sinusoid(
 
 
 def _from_file(name: str, path: Path) -> Dataset:
-    """Return what a file has: X, or the four arrays of a CSR matrix, and the rest."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
-    X: Any = arrays.get("X")
-    if X is None:
-        parts = tuple(arrays[f"X_{part}"] for part in ("data", "indices", "indptr"))
-        X = sparse.csr_matrix(parts, shape=tuple(arrays["X_shape"]))
-    is_train = arrays.get("is_train")
-    if is_train is None and "is_test" in arrays:
-        is_train = ~arrays["is_test"].astype(bool)
     source = f"local file {path.name}"
-    return Dataset(name, X, arrays["y"], source, arrays.get("groups"), is_train)
+    return Dataset(name, arrays["X"], arrays["y"], source, is_train=arrays.get("is_train"))
 
 
 def _from_r(name: str) -> Dataset:
