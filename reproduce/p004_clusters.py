@@ -16,8 +16,8 @@ from reproduce._figures import axes, curves
 from reproduce._framework import Claim, Options, Outcome, Progress, experiment
 from reproduce._grouped import GroupedTask
 from reproduce._measure import powers_of_two
+from reproduce._parses import make_parses
 from reproduce._verdicts import finite, mean_and_error, told
-from reproduce.datasets import make_parses
 
 Floats = NDArray[np.float64]
 

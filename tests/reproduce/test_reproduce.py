@@ -17,7 +17,7 @@ from reproduce import (
     main,
     p000_variance,
 )
-from reproduce.datasets import make_parses
+from reproduce._parses import make_parses
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproduce"
 SEED = 20240
