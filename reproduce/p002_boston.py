@@ -16,7 +16,7 @@ from reproduce._approaches import SHIFT, expected_warnings
 from reproduce._baselines import cawley_talbot, explicit
 from reproduce._figures import COLOURS, axes, curves
 from reproduce._framework import Claim, Options, Outcome, Progress, experiment
-from reproduce._lssvm import Reading, choose, select, ten_fold_error
+from reproduce._lssvm import Reading, choose, select, ten_fold_squares
 from reproduce._measure import Clock, one_core
 from reproduce._verdicts import slope_noise, times_between, told
 from reproduce.datasets import load
@@ -66,7 +66,7 @@ def reconstruction(options: Options, progress: Progress) -> Outcome:
     X, y = standardised(options.folder)
     progress(0, 4, "hyper-parameters")
     readings = [PRINTED, LIKELY, choose(X, y, LIKELY, options.seed)]
-    mse = [ten_fold_error(X, y, reading, options.seed) for reading in readings]
+    mse = [float(ten_fold_squares(X, y, reading, options.seed).mean()) for reading in readings]
     errors: dict[str, list[float]] = {}
     for step, reading in enumerate(readings):
         progress(1 + step, 4, reading.label)
