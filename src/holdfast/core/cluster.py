@@ -28,8 +28,7 @@ from holdfast.core.factor import FeatureFactor
 from holdfast.core.features import BasisFeatures, ColumnFeatures, Features
 from holdfast.core.lapack import one_blas_thread
 from holdfast.core.rows import StreamedRows, blocks_of, fitted, gram_and_products
-from holdfast.core.source import Source, Sums
-from holdfast.core.sums import Moments, moments
+from holdfast.core.source import Moments, Source, Sums, moments
 from holdfast.data.watched import compute
 from holdfast.progress import report
 

@@ -25,16 +25,12 @@ import numpy as np
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.core.accuracy import CAUTION
 from holdfast.core.block import FeatureBlock, HeldOutBlock, KernelBlock
-from holdfast.core.complement import Complement
 from holdfast.core.data import WeightedData
 from holdfast.core.experiments import Shape
 from holdfast.core.features import Features
-from holdfast.core.lapack import noise
+from holdfast.core.folds import Complement
+from holdfast.core.lapack import NEARLY_LOST, noise
 from holdfast.core.rows import FeatureRows, StreamedRows, row_chunks
-
-#: Where less than this share of a row is left beside those before it, the rows nearly depend on
-#: each other, and products with the map to coordinates have rounded away what they differ by.
-NEARLY_DEPENDENT = 1e-4
 
 
 class SingleRows(NamedTuple):
@@ -205,7 +201,8 @@ class FeatureFactor(Factor):
 
         Zero where `spare` (b, e).
 
-        Rows of N that nearly depend on each other are asked of the features.
+        Rows of N that nearly depend on each other are asked of the features: products with the map
+        to coordinates have rounded away what those differ by.
         """
         e = E.shape[1]
         if e == 0:
@@ -219,7 +216,7 @@ class FeatureFactor(Factor):
         O.swapaxes(1, 2)[spare] = 0.0
         with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
             share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
-        for j in np.flatnonzero(~(spare | (share >= NEARLY_DEPENDENT)).all(axis=1)).tolist():
+        for j in np.flatnonzero(~(spare | (share >= NEARLY_LOST)).all(axis=1)).tolist():
             removed = E[j][~spare[j]]
             removed = removed if self.basis is None else self.basis[removed]
             O[j] = 0.0

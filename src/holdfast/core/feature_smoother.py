@@ -18,24 +18,17 @@ import numpy as np
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.core import refit
 from holdfast.core.accuracy import to_refit, warn_of_rounding
-from holdfast.core.complement import Complement
 from holdfast.core.coordinates import Coordinates, at_one_penalty, for_every_penalty
 from holdfast.core.data import NewColumns, Targets, WeightedData
 from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.factor import Factor, FeatureFactor
 from holdfast.core.features import Features, MadeFeatures
-from holdfast.core.folds import FoldEquations, FoldModels
-from holdfast.core.lapack import evenly_spaced, run_pieces
+from holdfast.core.folds import Complement, FoldEquations, FoldModels
+from holdfast.core.lapack import KEPT, SOME_ROWS, evenly_spaced, run_pieces
 from holdfast.core.rows import FeatureRows, StreamedRows, even_chunks
 from holdfast.core.smoother import Fit, Form, OtherBasis, Outputs, Sizes, Smoother, by_penalty
-from holdfast.core.source import Source, Sums
-from holdfast.core.sums import SetSums, System
+from holdfast.core.source import SetSums, Source, Sums, System
 from holdfast.exceptions import HoldOutError
-
-#: Sums of held-out sets, and models of folds, that are there at once, in doubles beside W.
-SETS_AT_ONCE = 2**24
-#: Rows that the error of a model is looked at.
-SAMPLED_ROWS = 256
 
 
 class FeatureSmoother(Smoother):
@@ -262,7 +255,7 @@ class FeatureSmoother(Smoother):
         system, targets = self.system(), self.data.targets
         p, rows = system.p, self.data.weights.rows
         theta, error = np.empty_like(system.z), 0.0
-        sample = system.W[rows[evenly_spaced(rows.size, SAMPLED_ROWS)]][:, :p]
+        sample = system.W[rows[evenly_spaced(rows.size, SOME_ROWS)]][:, :p]
         for alpha, columns in by_penalty(alphas):
             equations = FoldEquations(
                 system.gram[:p, :p],
@@ -382,7 +375,7 @@ class FeatureSmoother(Smoother):
         units = self.features.units_without(tasks.held) if self.learned else None
         values = np.empty((a, tasks.test.values.size, v))
         error = np.empty((a, len(tasks)))
-        step = max(8, SETS_AT_ONCE // self.order**2)
+        step = max(8, KEPT // self.order**2)
         for start in range(0, len(tasks), step):
             batch = tasks.select(np.arange(start, min(start + step, len(tasks))))
             sums = self._sums(system.W, batch.held, Ys, known, own)

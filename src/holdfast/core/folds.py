@@ -2,8 +2,12 @@
 
 The choice when |H| is not small compared with p. Equations in features are those of all rows less
 those of the held-out rows; a dense model takes the kernel matrix of its training rows. One
-tridiagonal reduction serves every penalty. Removing basis rows restricts the equations to the
-orthogonal complement of the constraint rows N_E.
+tridiagonal reduction serves every penalty.
+
+Removing basis rows E is the constraint a_E = 0 (Pahikkala, Suominen & Boberg 2012, Proposition 1),
+N_E θ = 0 in coordinates; a dense model with unpenalised columns is solved on their orthogonal
+complement. Either way orthonormal coordinates (`Complement`) turn the problem into a smaller one of
+the same kind.
 
 The rounding errors need no model: what is left of the equations at the solution, g = b − (A + α)θ,
 is computed, and the entries of A, sums over all rows less sums over some, are off by eps d dᵀ for
@@ -20,18 +24,81 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_solve, lapack
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.accuracy import CAUTION, PROMISE
-from holdfast.core.complement import Complement
-from holdfast.core.lapack import EPS, N_PROBES, Tridiagonal, eigh, evenly_spaced, noise
+from holdfast.core.lapack import (
+    CHUNK,
+    EPS,
+    N_PROBES,
+    SOME_TARGETS,
+    Tridiagonal,
+    eigh,
+    evenly_spaced,
+    noise,
+)
 from holdfast.exceptions import KernelError
 
 #: For at most this many penalties, a factorisation of each beats one tridiagonal reduction.
 FEW = 4
-#: Targets that errors are measured with.
-MOST_TARGETS = 3
+
+
+@dataclass(frozen=True)
+class Complement:
+    """An orthonormal basis O⊥ (p, p − e) of what is orthogonal to e orthonormal columns.
+
+    Attributes
+    ----------
+    Y, T : ndarray of shape (p, e) and (e, e)
+        I − Y T Yᵀ = [O, O⊥] is orthogonal, and its first e columns span what is left out. O⊥ is
+        never formed: Householder QR in compact WY form (Schreiber & Van Loan 1989).
+    """
+
+    Y: FloatArray
+    T: FloatArray
+
+    @classmethod
+    def of(cls, columns: FloatArray) -> Complement:
+        """Return the complement of orthonormal columns (p, e)."""
+        e = columns.shape[1]
+        if not e:
+            return cls(columns, np.zeros((0, 0)))
+        factored, T, _ = lapack.dgeqrt(e, np.asfortranarray(columns))
+        Y = np.tril(factored, -1)
+        Y[np.arange(e), np.arange(e)] = 1.0
+        return cls(np.ascontiguousarray(Y), np.triu(T))
+
+    def reduce(self, A: FloatArray) -> FloatArray:
+        """Return ``O⊥ᵀ A O⊥`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
+
+        [O, O⊥]ᵀ A [O, O⊥] = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P).
+        """
+        e = self.Y.shape[1]
+        reduced = np.array(A[e:, e:], order="C")
+        if e:
+            P = (A @ self.Y) @ self.T
+            X = P - 0.5 * (self.Y @ (self.T.T @ (self.Y.T @ P)))
+            left, right = np.hstack([self.Y, X])[e:], np.hstack([X, self.Y])[e:]
+            step = max(1, CHUNK // 4 // max(1, len(left)))  # temporaries stay in the cache
+            for start in range(0, len(left), step):
+                rows = slice(start, start + step)
+                reduced[rows] -= left[rows] @ right.T
+        return reduced
+
+    def project(self, z: FloatArray) -> FloatArray:
+        """Return ``O⊥ᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
+        e = self.Y.shape[1]
+        return np.asarray(z[..., e:, :] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z))) if e else z
+
+    def lift(self, x: FloatArray) -> FloatArray:
+        """Return ``O⊥ x`` (…, p, v) for `x` (…, p − e, v), any stack of matrices."""
+        e = self.Y.shape[1]
+        if not e:
+            return x
+        lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))
+        lifted[..., e:, :] += x
+        return np.asarray(lifted)
 
 
 class _Solver(Protocol):
@@ -115,7 +182,7 @@ class FoldModels:
         """Return random models (b, p, N_PROBES) as large as the errors, over the std of y."""
         equations, complement = self.equations, self._complement
         probes = np.empty((which.size, len(equations.A), N_PROBES))
-        columns = evenly_spaced(equations.std.size, MOST_TARGETS)
+        columns = evenly_spaced(equations.std.size, SOME_TARGETS)
         std, targets = equations.std[columns], equations.targets[columns]
         lengths = equations.lengths[:, None]
         entries = complement.project(lengths * noise(len(lengths)))

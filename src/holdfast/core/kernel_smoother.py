@@ -18,12 +18,11 @@ from scipy.linalg import lapack
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core import refit
 from holdfast.core.accuracy import to_refit, warn_of_rounding
-from holdfast.core.complement import Complement
 from holdfast.core.data import NewColumns, WeightedData
 from holdfast.core.experiments import Tasks
 from holdfast.core.factor import Factor, KernelFactor
 from holdfast.core.features import KernelBlocks
-from holdfast.core.folds import FoldEquations, require_semidefinite
+from holdfast.core.folds import Complement, FoldEquations, require_semidefinite
 from holdfast.core.lapack import (
     EPS,
     eigh,

@@ -32,6 +32,9 @@ EPS = float(np.finfo(np.float64).eps)
 #: Doubles in the largest temporary (8 MB). What several threads work on at once is a quarter of it
 #: each, about what a core's own cache holds.
 CHUNK = 2**20
+#: Doubles (256 MB) that are there at once of what could be made again, or in parts: held-out
+#: predictions, models, sums of held-out sets.
+KEPT = 2**25
 #: Factorising a matrix smaller than this gains nothing from a second BLAS thread.
 SMALL = 768
 #: Work on fewer numbers (rows times coordinates) gains nothing from a second thread at all.
@@ -40,6 +43,10 @@ WORTH_THREADS = 2**17
 LARGEST = 32_766
 #: Columns of LAPACK's block reflectors, and rows of one step of substitution: sizes of workspaces.
 REFLECTORS, SUBSTITUTED = 64, 128
+#: Rows, and targets, of a sample that stands for all of them.
+SOME_ROWS, SOME_TARGETS = 256, 3
+#: Where less than this share of a length is left after a subtraction, it is computed afresh.
+NEARLY_LOST = 1e-4
 #: Right-hand sides that show how rounding errors grow: one alone may be nearly orthogonal to it.
 N_PROBES = 3
 

@@ -20,14 +20,12 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.accuracy import to_refit
 from holdfast.core.experiments import Shape, Tasks
 from holdfast.core.factor import Factor
-from holdfast.core.lapack import CHUNK
+from holdfast.core.lapack import CHUNK, KEPT
 from holdfast.core.residuals import estimated, limit_of, residuals
 from holdfast.core.smoother import Fit, OtherBasis, Outputs, Smoother
 
 #: From held-out rows to the basis rows of the model without them.
 ChosenBasis = Callable[[IntArray], OtherBasis]
-#: Doubles of coefficients that are kept at once, and of predictions.
-KEEP_DOUBLES, BLOCK_DOUBLES = 2**27, 4 * CHUNK
 
 
 class Stack(NamedTuple):
@@ -183,7 +181,7 @@ class HeldOutModels:
         Notes
         -----
         One product 2 k J q per target for k rows and J models, beside the k rows' coordinates and
-        the models themselves. Models are kept while they take no more than KEEP_DOUBLES and made
+        the models themselves. Models are kept while they take no more than KEPT and made
         again for every block of rows otherwise; memory is O(J q + block · J), never k J.
         """
         v, J, kept = self.alphas.size, len(self), self._kept
@@ -191,7 +189,7 @@ class HeldOutModels:
         widest = max(v * J, X.shape[1] if len(X.shape) > 1 else 1)
         if kept is not None:
             widest = max(widest, v * kept.shape[2])
-        step = max(1, BLOCK_DOUBLES // max(1, widest))
+        step = max(1, 4 * CHUNK // max(1, widest))
         for start in range(0, X.shape[0], step):
             rows = slice(start, min(start + step, X.shape[0]))
             values = np.empty((v, rows.stop - start, J))
@@ -220,7 +218,7 @@ class HeldOutModels:
         if not left.any():
             return np.empty((self.alphas.size, 0, 0))
         shape = self.alphas.size, int(left.sum()), self.outputs.size
-        if np.prod(shape) > KEEP_DOUBLES:
+        if np.prod(shape) > KEPT:
             return None
         kept, place = np.empty(shape), np.cumsum(left) - 1
         for stack in self.stacks():
@@ -232,7 +230,7 @@ def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:
     """Return predictions (k, v) of rows by one model, a block at a time."""
     outputs, coefficients = model
     values = np.empty((X.shape[0], len(coefficients)))
-    step = max(1, BLOCK_DOUBLES // max(1, outputs.size, *X.shape[1:]))
+    step = max(1, 4 * CHUNK // max(1, outputs.size, *X.shape[1:]))
     for start in range(0, X.shape[0], step):
         values[start : start + step] = outputs(X[start : start + step]) @ coefficients.T
     return values

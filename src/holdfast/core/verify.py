@@ -12,7 +12,7 @@ from holdfast.core.experiments import Tasks
 from holdfast.core.factor import FeatureFactor, KernelFactor
 from holdfast.core.feature_smoother import FeatureSmoother
 from holdfast.core.kernel_smoother import KernelSmoother
-from holdfast.core.lapack import EPS, evenly_spaced
+from holdfast.core.lapack import EPS, SOME_ROWS, SOME_TARGETS, evenly_spaced
 from holdfast.core.predict import predict, predict_with_error
 from holdfast.core.rows import StreamedRows, row_chunks
 from holdfast.core.smoother import Smoother
@@ -23,8 +23,8 @@ from holdfast.progress import report
 FLOORS = 3.0
 #: Differences beyond this are no rounding errors.
 WRONG = 1e-3
-#: Test rows, targets and training rows that the floor is computed from.
-SOME_ROWS, SOME_TARGETS, SAMPLED_ROWS = 16, 4, 256
+#: Test rows that the floor is computed for.
+FLOOR_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def rounding_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> Floa
     In standard deviations of y, the largest of some test rows and targets.
     """
     rows = np.unique(tasks.test.values)
-    rows = rows[evenly_spaced(rows.size, SOME_ROWS)]
+    rows = rows[evenly_spaced(rows.size, FLOOR_ROWS)]
     data = smoother.data
     largest = np.abs(data.unpenalised.U).max(initial=0.0)
     level = (np.abs(data.targets.level).sum(axis=0) * largest / data.targets.std).max()
@@ -180,7 +180,7 @@ def _basis_floor(smoother: FeatureSmoother, rows: IntArray, alpha: float) -> flo
     """
     data, features = smoother.data, smoother.features
     live, some = data.weights.rows, evenly_spaced(data.targets.count, SOME_TARGETS)
-    sample = live[evenly_spaced(live.size, SAMPLED_ROWS)]
+    sample = live[evenly_spaced(live.size, SOME_ROWS)]
     both, k = np.concatenate([sample, rows]), sample.size
     found = features.with_kernel(both)
     if found is None:
