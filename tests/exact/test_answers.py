@@ -186,10 +186,6 @@ def test_classifiers():
 # -- intervals -------------------------------------------------------------------------------------
 
 
-def experiments_of(estimator):
-    return [(e.held_out, e.test) for e in estimator._training.experiments]
-
-
 @each_model
 @each_weight
 @pytest.mark.parametrize("cv", ["loo", "folds", "groups", "group_folds"])
@@ -199,7 +195,8 @@ def test_intervals_are_those_of_retrained_models(model, weights, cv):
     w = np.ones(M) if WEIGHTS[weights] is None else WEIGHTS[weights]
     K, alpha = K_ALL["rbf"], estimator.alpha_
     models, residuals, owners, rows = [], [], [], []
-    for held_out, test in experiments_of(estimator):
+    for experiment in estimator.held_out().experiments:
+        held_out, test = experiment.held_out, experiment.test
         H, T, removed = policy_experiment(held_out, test, how["basis"], how["policy"])
         if not len(T):
             continue

@@ -27,6 +27,8 @@ Policy = Literal["remove", "keep", "train", "skip"]
 
 SOLVERS: tuple[Solver, ...] = ("normal", "whitened", "qr")
 POLICIES: tuple[Policy, ...] = ("remove", "keep", "train", "skip")
+#: The values of the parameter `path`: each must give what `retrain` gives.
+PATHS = ("spectral", "per_fold", "cholesky", "refit")
 
 
 def retrain(
