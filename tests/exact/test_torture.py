@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
+from sklearn.linear_model import Ridge
 
 from holdfast import HoldOut, KernelRidgeCV
 from torture.families import FAMILIES, problem
 from torture.measure import PROMISE, TIMES, answered, fitted, measure
-from torture.rivals import grid_search, ridge_cv, time_stamp
+from torture.rivals import grid_search, ridge_cv
 from torture.truth import truth
 from torture.ways import WAYS
 
@@ -141,15 +142,10 @@ def test_what_the_page_says_of_scikit_learn():
         assert pair.ours < 1e-13
     easy = ridge_cv(problem("wide_penalties", 0))  # the same question, then
     assert max(easy.rival, easy.ours) < 1e-12
-    errors = time_stamp()
-    assert errors["RidgeCV"] > 0.01
-    assert max(errors["holdfast"], errors["Ridge"]) < 1e-12
 
 
 def test_a_time_stamp_costs_nothing():
     """One column of seconds since 1970: scikit-learn's RidgeCV is wrong by 0.09 here."""
-    from sklearn.linear_model import Ridge
-
     rng = np.random.default_rng(0)
     m = 200
     X = np.c_[rng.normal(size=(m, 3)), 1.7e9 + 1e7 * rng.normal(size=m)]
@@ -163,7 +159,6 @@ def test_a_time_stamp_costs_nothing():
 
 @pytest.mark.parametrize("unit", [1e-70, 1e-30, 1e40, 1e70])
 def test_targets_of_any_size_choose_the_same_penalty(unit):
-
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 3))
     y = X @ [1.0, 2.0, -1.0] + 0.3 * rng.normal(size=40)
@@ -175,7 +170,6 @@ def test_targets_of_any_size_choose_the_same_penalty(unit):
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 def test_an_empty_row_is_no_alarm():
     """A document without words is small by nature: nobody is warned, and nothing is wrong."""
-
     rng = np.random.default_rng(2)
     X = rng.normal(size=(30, 60))
     X[4] = 0.0

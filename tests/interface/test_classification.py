@@ -9,14 +9,12 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, r
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
-    LeaveOneOut,
     StratifiedKFold,
     cross_val_predict,
     cross_val_score,
 )
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.exceptions import InvalidInputError
 from reference.sigmoids import probabilities
 
 SEED = 11
@@ -222,29 +220,12 @@ def test_scikit_learns_cross_validation_of_the_same_model_agrees():
     np.testing.assert_allclose(found.matrix()[0], values, rtol=1e-9, atol=1e-12)
 
 
-def test_leave_one_out_accuracy_by_hand():
-    model = classifier(cv=None, scoring="accuracy").fit(X, WORDS)
-    plain = KernelRidgeClassifierCV(alphas=model.alpha_, gamma=0.05)
-    labels = cross_val_predict(plain, X, WORDS, cv=LeaveOneOut())
-    assert model.best_score_ == pytest.approx(np.mean(labels == WORDS))
-
-
 def test_an_unscorable_split_does_not_spoil_the_pooled_score():
     """One row has no AUC; all rows together have."""
     model = classifier(cv=None, scoring="roc_auc").fit(X, TWO)
     values = model.held_out(alphas=model.alpha_).matrix()[0, :, 0]
     assert model.best_score_ == pytest.approx(roc_auc_score(TWO == "yes", values))
     assert np.isnan(model.cv_results_["mean_test_score"]).all()
-
-
-def test_weights_count_in_scores():
-    model = classifier(scoring="accuracy").fit(X, WORDS, sample_weight=WEIGHTS)
-    found = model.held_out()
-    expected = [
-        accuracy_score(WORDS[found.rows], labels, sample_weight=WEIGHTS[found.rows])
-        for labels in found.labels()
-    ]
-    np.testing.assert_allclose(model.cv_results_["pooled_test_score"], expected)
 
 
 # -- against refits ----------------------------------------------------------------------------
@@ -321,14 +302,6 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "balanced_accuracy", "neg_log_loss"])
-def test_the_best_score_is_what_its_name_says(scoring):
-    model = classifier(scoring=scoring).fit(X, TWO)
-    found = model.held_out(alphas=model.alpha_)
-    expected = found.score(scoring)[0]
-    assert model.best_score_ == pytest.approx(expected, rel=1e-12)
-
-
 def test_the_best_score_is_of_the_probabilities_that_the_model_gives():
     for labels in (TWO, FIVE):
         model = classifier(cv=4).fit(X, labels)
@@ -367,14 +340,6 @@ def test_a_rare_class_is_not_forgotten():
     model = KernelRidgeClassifierCV(gamma=0.1, cv=10).fit(rows, y)
     assert roc_auc_score(truth, model.decision_function(new)) > 0.9
     assert -log_loss(truth, model.predict_proba(new)) == pytest.approx(model.best_score_, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"nobody": 2.0}, {"yes": 0.0}, {"yes": -1.0}, {"yes": np.inf}, "even", 3.0]
-)
-def test_class_weights_that_are_none(wrong):
-    with pytest.raises(InvalidInputError, match="class_weight"):
-        classifier(class_weight=wrong).fit(X, TWO)
 
 
 def test_class_weights_survive_a_pickle():

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import pairwise
 
 from reference import basis as naive_basis
-from reference import kernels, printed
+from reference import kernels
 from reference.oracle import conditioned_problem, exact_retrain, relative_error
 from reference.retrain import POLICIES, SOLVERS, policy_experiment, retrain, retrain_all
 
@@ -242,104 +242,6 @@ def test_policies_say_what_leaves_and_what_is_tested(policy, held_out, test, rem
     assert [part.tolist() for part in dense] == [[9, 3], [3], []]
 
 
-# Printed formulas, where they are accurate
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("remove", [True, False], ids=["proposition_1", "corollary_2"])
-@pytest.mark.parametrize("size", [1, 7, 20])  # fewer and more than the ten basis rows
-def test_000_proposition_1_is_retraining(data, size, remove, side):
-    _, K, y, _ = data
-    held_out = np.concatenate([HELD_OUT, np.setdiff1d(np.arange(M), HELD_OUT)])[:size]
-    caches = printed.proposition_1_caches(K, y, BASIS, jitter=1e-9)
-    policy = "remove" if remove else "keep"
-    [expected] = retrain_all(
-        K, y, [(held_out, held_out)], ALPHAS, BASIS, policy, bias=False, jitter=1e-9
-    )
-    for alpha, row in zip(ALPHAS, expected, strict=True):
-        got = printed.proposition_1(caches, held_out, alpha, remove=remove, side=side)
-        np.testing.assert_allclose(got, row, rtol=1e-8, atol=1e-8)
-
-
-def test_000_equation_19_and_the_modified_kernel_are_retraining(data):
-    _, K, y, _ = data
-    H, T, removed = policy_experiment(HELD_OUT, HELD_OUT, BASIS, "remove")
-    expected = retrain(K, y, H, T, 0.1, BASIS, removed, bias=False, jitter=1e-9)
-    got = printed.equation_19(K, y, HELD_OUT, BASIS, 0.1, jitter=1e-9)
-    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-10)
-    kept = retrain(K, y, H, T, 0.1, BASIS, bias=False)
-    dense = retrain(printed.modified_kernel(K, BASIS), y, H, T, 0.1, bias=False)  # (18)
-    np.testing.assert_allclose(dense, kept, rtol=1e-9, atol=1e-10)
-
-
-def test_000_method_1_is_retraining_for_each_penalty(data):
-    _, K, y, _ = data
-    experiments = [([i], [i]) for i in range(M)]
-    expected = retrain_all(K, y, experiments, ALPHAS, BASIS, "keep", bias=False, jitter=1e-9)
-    got = printed.method_1_leave_one_out(K, y, BASIS, ALPHAS, jitter=1e-9)
-    np.testing.assert_allclose(got, np.concatenate(expected, axis=1), rtol=1e-8, atol=1e-8)
-
-
-def test_002_the_entries_of_a2_make_the_system_a3(data):
-    _, K, y, _ = data
-    C, d, _ = printed.sparse_lssvm_system(K, y[:, 0], BASIS, gamma=5.0)
-    matrix, rhs = printed.sparse_lssvm_entries(K, y[:, 0], BASIS, gamma=5.0)
-    np.testing.assert_allclose(matrix, C, rtol=1e-12)
-    np.testing.assert_allclose(rhs, d, rtol=1e-12)
-
-
-@pytest.mark.parametrize("gamma", [5.0, 500.0])
-def test_002_closed_form_leave_one_out_is_retraining(data, gamma):
-    _, K, y, _ = data
-    t = y[:, 0]
-    everything = np.arange(M)
-    E = printed.closed_form_residuals(K, t, BASIS, gamma, jitter=1e-9)
-    for i in range(M):
-        model = retrain(K, t, [i], everything, 1.0 / (2.0 * gamma), BASIS, jitter=1e-9)[:, 0]
-        np.testing.assert_allclose(E[i], t - model, rtol=1e-8, atol=1e-8)
-        p = printed.bartlett_parameters(K, t, BASIS, gamma, i, jitter=1e-9)
-        np.testing.assert_allclose(K[:, BASIS] @ p[:-1] + p[-1], model, rtol=1e-8, atol=1e-8)
-    left_out = [retrain(K, t, [i], [i], 0.5 / gamma, BASIS, jitter=1e-9)[0, 0] for i in range(M)]
-    press = printed.press(K, t, BASIS, gamma, jitter=1e-9)
-    np.testing.assert_allclose(press, np.sum((t - left_out) ** 2), rtol=1e-8)
-
-
-def test_002_the_dense_block_is_k_plus_half_of_one_over_gamma(data):
-    _, K, y, _ = data
-    t, gamma = y[:, 0], 5.0
-
-    def objective(a, b):  # section 2.2, |w|^2 = a'Ka
-        return 0.5 * a @ K @ a + gamma * np.sum((t - K @ a - b) ** 2)
-
-    a, b = printed.dense_lssvm(K, t, gamma)
-    as_printed = printed.dense_lssvm(K, t, gamma / 2.0)  # the block K + I / gamma
-    assert objective(a, b) < 0.999 * objective(*as_printed)
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        assert objective(a, b) < objective(a + 1e-3 * rng.normal(size=M), b + 1e-3 * rng.normal())
-    expected = retrain(K, t, [], np.arange(M), 1.0 / (2.0 * gamma))[:, 0]
-    np.testing.assert_allclose(K @ a + b, expected, rtol=1e-11)
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("held_out", [HELD_OUT, np.array([7]), np.arange(25)])
-def test_003_and_004_dense_formulas_are_retraining(data, held_out, alpha):
-    _, K, y, _ = data
-    expected = retrain(K, y, held_out, held_out, alpha, bias=False)
-    close = {"rtol": 1e-9, "atol": 1e-9}
-    for residuals in (printed.equation_14, printed.equation_16):
-        got = y[held_out] - residuals(K, y, held_out, alpha)
-        np.testing.assert_allclose(got, expected, **close)
-    np.testing.assert_allclose(printed.equation_9(K, y, held_out, alpha), expected, **close)
-
-
-@pytest.mark.parametrize("alpha", ALPHAS)
-def test_004_equation_10_is_leave_one_out(data, alpha):
-    _, K, y, _ = data
-    expected = [retrain(K, y, [i], [i], alpha, bias=False)[0] for i in range(M)]
-    np.testing.assert_allclose(printed.equation_10(K, y, alpha), expected, rtol=1e-9, atol=1e-9)
-
-
 # Accuracy: where the digits go
 
 
@@ -364,34 +266,34 @@ def test_whitened_retraining_keeps_its_digits(condition, alpha, digits_kept, bia
             assert relative_error(got, exact) < 10.0**-digits_kept, f"{solver}, seed {seed}"
 
 
-@pytest.mark.parametrize("condition", [1e10, 1e11, 1e12, 1e14])
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_printed_proposition_1_loses_digits_that_whitening_keeps(condition, side):
-    # Relative errors at alpha = 1e-4, median of five seeds, m = 60, n = 18, |H| = 12, |E| = 3:
-    # cond     printed   raw normal equations   whitened
-    # 1e10     1e-2      2e-5                   1e-11
-    # 1e12     4e-1      8e-5                   3e-11
-    # 1e14     3e-1      5e-4                   3e-10
-    alpha = 1e-4
-    for seed in range(3):
-        p = conditioned_problem(condition, 60, 18, 12, 3, seed=seed)
-        args = (p.K, p.y, p.held_out, p.held_out, alpha, p.basis)
-        removed = np.intersect1d(p.held_out, p.basis)
-        exact = exact_retrain(*args, removed, bias=False)
-        caches = printed.proposition_1_caches(p.K, p.y, p.basis)
-        as_printed = printed.proposition_1(caches, p.held_out, alpha, side=side)
-        error_printed = relative_error(as_printed, exact)
-        error_normal, error_whitened = (
-            relative_error(retrain(*args, removed, bias=False, solver=solver), exact)
-            for solver in ("normal", "whitened")
-        )
-        assert error_printed > 100 * error_whitened, f"seed {seed}"
-        assert error_normal > 100 * error_whitened, f"seed {seed}"
-        # Corollary 2 (nothing removed) loses them too, by forming K_B K_B' before whitening.
-        exact_kept = exact_retrain(*args, bias=False)
-        kept = printed.proposition_1(caches, p.held_out, alpha, remove=False, side=side)
-        whitened_kept = retrain(*args, bias=False, solver="whitened")
-        assert relative_error(kept, exact_kept) > 100 * relative_error(whitened_kept, exact_kept)
+# Two libraries of exact arithmetic
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("removed", [None, [], [3, 7]])
+def test_ball_arithmetic_is_software_arithmetic(removed, bias, weighted):
+    balls = pytest.importorskip("reference.balls", reason="needs python-flint")
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(14, 2))
+    K = np.exp(-0.05 * np.square(X[:, None] - X).sum(axis=2))
+    y = rng.normal(size=(14, 2))
+    weights = 10.0 ** rng.uniform(-4, 4, 14) if weighted else None
+    basis = None if removed is None else [3, 7, 9, 11]
+    jitter = 0.0 if removed is None else 1e-9
+    more = (basis, removed or (), weights, bias, jitter)
+    alphas = np.array([1e-10, 1.0, 1e10])
+    found = balls.exact_retrain(K, y, [3, 4, 7], [3, 4], alphas, *more)
+    for alpha, values in zip(alphas.tolist(), found, strict=True):
+        again = exact_retrain(K, y, [3, 4, 7], [3, 4], alpha, *more, digits=80)
+        np.testing.assert_allclose(values, again, rtol=4 * np.finfo(float).eps)
+
+
+def test_balls_do_not_answer_a_singular_system():
+    balls = pytest.importorskip("reference.balls", reason="needs python-flint")
+    ones = np.ones((4, 4))  # without a penalty nothing tells the rows apart
+    with pytest.raises(ArithmeticError, match="singular"):
+        balls.exact_retrain(ones, np.arange(4.0), [0], [0], np.array([0.0]), bias=False)
 
 
 # Basis selection
