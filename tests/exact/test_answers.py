@@ -334,20 +334,6 @@ def test_the_score_log_density_is_that_of_gaussian_process_regression():
     assert abs(found - total / M) < 1e-8
 
 
-def test_rasmussen_and_williams():
-    """(5.10)–(5.12) of the book: leave-one-out from the inverse of the covariance."""
-    estimator = fitted("dense", "none", False, cv="loo", targets=1)
-    noise, alpha = estimator.noise_variance_, estimator.alpha_
-    inverse = np.linalg.inv(noise / alpha * K_ALL["rbf"][:M, :M] + noise * np.eye(M))
-    mean = Y[:, 0] - inverse @ Y[:, 0] / np.diag(inverse)
-    variance = 1.0 / np.diag(inverse)
-    held = estimator.held_out(alphas=[alpha])
-    close(held.matrix()[0, :, 0], mean)
-    close(held.std[0, :, 0], np.sqrt(variance))
-    density = -0.5 * (np.log(2 * np.pi * variance) + (Y[:, 0] - mean) ** 2 / variance)
-    close(held.log_density()[0], density.sum())
-
-
 @each_model
 @each_weight
 @each_bias

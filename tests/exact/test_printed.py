@@ -1,7 +1,7 @@
 """The package against the formulas that the papers print.
 
 They agree where the formulas are accurate. Where the formulas lose digits, the loss is measured
-against 50-digit arithmetic and the package is shown not to share it.
+against exact arithmetic and the package is shown not to share it.
 """
 
 from __future__ import annotations

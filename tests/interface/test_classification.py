@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import (
     GroupKFold,
@@ -144,14 +144,6 @@ def test_a_class_that_a_fold_never_trains_on_is_still_a_class():
     assert model.held_out().values.shape == (5, M, 3)
     assert model.best_score_ < -0.6
     assert model.verify().max_relative_error < 1e-10
-
-
-def test_groups():
-    groups = RNG.integers(0, 8, size=M)
-    model = classifier(cv=GroupKFold(4)).fit(X, WORDS, groups=groups)
-    for experiment in model.held_out().experiments:
-        outside = np.delete(groups, experiment.held_out)
-        assert not np.isin(groups[experiment.held_out], outside).any()
 
 
 # -- scores ----------------------------------------------------------------------------------------
@@ -386,10 +378,3 @@ def test_probabilities_without_calibration_are_half_of_one_plus_the_decision():
     inside = np.abs(f) <= 1
     np.testing.assert_allclose(model.predict_proba(X)[inside, 1], (1 + f[inside]) / 2, rtol=1e-12)
     assert (model.predict_proba(X)[f > 1, 1] == 1).all()
-
-
-def test_iris():
-    rows, y = load_iris(return_X_y=True)
-    model = KernelRidgeClassifierCV(cv=10, gamma=[0.05, 0.2, 1.0]).fit(rows, y)
-    assert model.best_score_ > -0.15
-    assert model.score(rows, y) > 0.95

@@ -12,6 +12,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from torture.families import FAMILIES, problem
+from torture.large import LARGE
+from torture.large import misses as large_misses
 from torture.measure import PROMISE, measure
 from torture.ways import WAYS
 
@@ -53,6 +55,8 @@ def judged(which: tuple[str, int], ways: bool) -> Judged:
     """Return what becomes of a problem by every path and, if asked, by every other way."""
     warnings.simplefilter("ignore")
     try:
+        if which[0] in LARGE:
+            return Judged(*which, large_misses(*which))
         drawn = problem(*which)
         others = [way(drawn) for way in WAYS.values()] if ways else []
         parts = [measure(drawn), *(found for found in others if found is not None)]
