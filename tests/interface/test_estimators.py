@@ -6,8 +6,6 @@ import warnings
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -30,7 +28,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
 from holdfast.basis import Random
-from holdfast.exceptions import InvalidInputError, KernelError, SelectionBiasWarning
+from holdfast.exceptions import KernelError, SelectionBiasWarning
 from holdfast.kernels import RBF, Linear
 
 SEED = 1
@@ -295,53 +293,6 @@ def test_routing_of_groups_through_a_grid_search():
         best = model(cv=GroupKFold(3), **search.best_params_)
         best.fit(X, Y, groups=GROUPS, sample_weight=WEIGHTS)
         np.testing.assert_allclose(search.predict(X), best.predict(X), rtol=1e-10)
-
-
-# -- frames ----------------------------------------------------------------------------------------
-
-NAMES = ["a", "b", "c", "d"]
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames(frame):
-    table = frame({name: X[:, j] for j, name in enumerate(NAMES)})
-    series = pd.Series if frame is pd.DataFrame else pl.Series
-    fitted = model(cv=GroupKFold(5)).fit(
-        table, series(Y), sample_weight=series(WEIGHTS), groups=series(GROUPS)
-    )
-    assert fitted.feature_names_in_.tolist() == NAMES
-    assert fitted.n_features_in_ == D
-    plain = model(cv=GroupKFold(5)).fit(X, Y, sample_weight=WEIGHTS, groups=GROUPS)
-    np.testing.assert_array_equal(fitted.predict(table), plain.predict(X))
-    np.testing.assert_array_equal(fitted.held_out().values, plain.held_out().values)
-    with pytest.raises(InvalidInputError, match="feature names should match"):
-        fitted.predict(table[NAMES[::-1]])
-    with pytest.raises(InvalidInputError, match="feature names should match"):
-        fitted.predict(frame({name.upper(): X[:, j] for j, name in enumerate(NAMES)}))
-    with pytest.raises(InvalidInputError, match=r"X has 3 features|feature names should match"):
-        fitted.predict(table[NAMES[:3]])
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        fitted.predict(X)
-    fitted.fit(X, Y, groups=GROUPS)
-    assert not hasattr(fitted, "feature_names_in_")
-
-
-def test_targets_in_frames():
-    table = pd.DataFrame(Y2, columns=["u", "v"])
-    fitted = model().fit(X, table)
-    np.testing.assert_array_equal(fitted.predict(X), model().fit(X, Y2).predict(X))
-    labels = pd.Series(LABELS, index=np.arange(M)[::-1])
-    classes = KernelRidgeClassifierCV(alphas=ALPHAS, cv=3).fit(X, labels)
-    assert set(classes.predict(X)) == {"up", "down"}
-
-
-def test_frames_of_many_column_types():
-    table = pd.DataFrame({"i": np.arange(M) % 7, "b": X[:, 0] > 0, "f": X[:, 1].astype("float32")})
-    fitted = model().fit(table, Y)
-    plain = model().fit(table.to_numpy(dtype=float), Y)
-    np.testing.assert_allclose(fitted.held_out().values, plain.held_out().values, rtol=1e-6)
-    with pytest.raises(InvalidInputError, match="X must hold numbers"):
-        model().fit(table.assign(s="red"), Y)
 
 
 # -- sparse rows -----------------------------------------------------------------------------------
