@@ -1,6 +1,6 @@
 """Many fits in one process: memory, threads and file descriptors stay where they were.
 
-Four hundred here; HOLDFAST_FITS=10000 does that many. They run in a process of their own, so that
+Three hundred here; HOLDFAST_FITS=10000 does that many. They run in a process of their own, so that
 no other test counts.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-FITS = int(os.environ.get("HOLDFAST_FITS", "400"))
+FITS = int(os.environ.get("HOLDFAST_FITS", "300"))
 #: What the allocator may keep for itself, in bytes. A leak of one kernel matrix a fit (60 rows,
-#: 29 kB) would be 11 MB in four hundred fits.
+#: 29 kB) would be 8 MB in three hundred fits.
 SLACK = 4 << 20
 
 SCRIPT = """
@@ -54,7 +54,7 @@ def state():
         resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return [resident, len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))]
 
-fits(120)  # to warm up
+fits(90)  # to warm up
 before = state()
 fits(int(sys.argv[1]))
 print(json.dumps([before, state()]))

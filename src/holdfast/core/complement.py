@@ -16,8 +16,6 @@ from scipy.linalg import lapack
 from holdfast._typing import FloatArray
 from holdfast.core.lapack import CHUNK
 
-__all__ = ["Complement"]
-
 
 @dataclass(frozen=True)
 class Complement:

@@ -10,8 +10,6 @@ from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.block import FeatureBlock
 from holdfast.core.lapack import run_pieces
 
-__all__ = ["solve_cg"]
-
 # The iteration is compacted to the unfinished alphas, or sets, when they are at most this share of
 # all. Rows of a set must be copied for that.
 _COMPACT_BELOW, _SETS_BELOW = 0.85, 0.6

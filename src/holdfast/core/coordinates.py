@@ -20,8 +20,6 @@ from scipy.linalg import solve_triangular
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core.lapack import EPS, eigh, evenly_spaced, threads_for
 
-__all__ = ["Coordinates", "Triangle", "at_one_penalty", "for_every_penalty", "triangle_of_rows"]
-
 #: Coordinates whose measured error is at most this are accurate.
 ACCURATE = 1e-12
 #: Targets that the error is measured with.

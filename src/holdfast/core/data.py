@@ -21,8 +21,6 @@ from holdfast.core.experiments import Ragged
 from holdfast.core.lapack import EPS, one_blas_thread
 from holdfast.exceptions import InvalidInputError
 
-__all__ = ["ColumnsOf", "NewColumns", "Targets", "Unpenalised", "WeightedData", "Weights"]
-
 #: From rows that are not in the data to the unpenalised columns Z (k, s).
 ColumnsOf = Callable[[Any], FloatArray]
 

@@ -23,18 +23,6 @@ from holdfast.core.experiments import Ragged
 from holdfast.core.lapack import CHUNK, EPS, inverse_of_triangle, substitute, threads_for
 from holdfast.exceptions import KernelError, SingularBasisError
 
-__all__ = [
-    "BasisFeatures",
-    "ColumnFeatures",
-    "Features",
-    "KernelBlocks",
-    "MadeFeatures",
-    "StandardisedColumns",
-    "WeightedColumns",
-    "basis_epsilon",
-    "whiten",
-]
-
 
 class KernelBlocks(Protocol):
     """Rows with their kernel: every block of the kernel matrix on demand."""

@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.core.accuracy import CAUTION, PROMISE, affordable
+from holdfast.core.accuracy import to_refit
+from holdfast.core.experiments import Shape, Tasks
 from holdfast.core.factor import Factor
 from holdfast.core.lapack import CHUNK
 from holdfast.core.residuals import estimated, limit_of, residuals
 from holdfast.core.smoother import Fit, OtherBasis, Outputs, Smoother
-from holdfast.core.tasks import Shape, Tasks
-
-__all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 
 #: From held-out rows to the basis rows of the model without them.
 ChosenBasis = Callable[[IntArray], OtherBasis]
@@ -83,10 +81,7 @@ class HeldOutModels:
         """Which tasks are refitted: those beyond the promise, if that is affordable."""
         if self.basis is not None or self.smoother.learned:
             return np.ones(len(self), dtype=bool)
-        beyond = ~(self.error <= PROMISE)
-        work = sum(self.smoother.refit_work(int(h)) for h in self.tasks.held.sizes[beyond])
-        good = affordable(work, int(beyond.sum()), self.smoother.fit_work())
-        return beyond if good else np.zeros_like(beyond)
+        return to_refit(self.smoother, self.error, self.tasks.held.sizes)
 
     @cached_property
     def error(self) -> FloatArray:
@@ -117,7 +112,7 @@ class HeldOutModels:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             sizes, block = factor.size_of_errors(at), factor.block(shape, at)
             found = residuals(block, limit_of(factor, shape, sizes))
-            error = CAUTION * estimated(factor, shape, at, sizes, found.amplification)[0]
+            error = estimated(factor, shape, at, sizes, found.amplification)[0]
         return (block, found.r), np.where(np.isfinite(error), error, np.inf)
 
     # -- models that are not refitted --------------------------------------------------------------
@@ -170,13 +165,13 @@ class HeldOutModels:
         for stack in self.stacks():
             return self.outputs, stack.models[0]
         ((_, own),) = self.smoothers()
-        return own.fitted_outputs(self.alphas)
+        return own.model(self.alphas)
 
     def published(self) -> Iterator[tuple[int, Fit]]:
         """Yield (task, its coefficients as a fit publishes them)."""
         for stack in self.stacks():
             for j, model in zip(stack.index.tolist(), stack.models, strict=True):
-                yield j, self.smoother.published(self.factor, model, self.alphas)
+                yield j, self.smoother.published(self.outputs, model, self.alphas)
         for j, own in self.smoothers():
             yield j, own.fit(self.alphas)
 
@@ -192,7 +187,7 @@ class HeldOutModels:
         again for every block of rows otherwise; memory is O(J q + block · J), never k J.
         """
         v, J, kept = self.alphas.size, len(self), self._kept
-        own = [own.fitted_outputs(self.alphas) for _, own in self.smoothers()]
+        own = [own.model(self.alphas) for _, own in self.smoothers()]
         widest = max(v * J, X.shape[1] if len(X.shape) > 1 else 1)
         if kept is not None:
             widest = max(widest, v * kept.shape[2])

@@ -15,13 +15,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from holdfast._typing import FloatArray
+from holdfast.core.experiments import Tasks
 from holdfast.core.folds import FEW
 from holdfast.core.lapack import CHUNK, blas_threads
 from holdfast.core.residuals import CG_ROWS, CG_SYSTEMS
 from holdfast.core.smoother import Sizes
-from holdfast.core.tasks import Tasks
-
-__all__ = ["PLANNED", "Cost", "Plan", "estimate", "make_plan"]
 
 Path = Literal["spectral", "per_fold", "cholesky"]
 #: The paths that are compared; the naive twin is never the cheapest.

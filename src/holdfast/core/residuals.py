@@ -16,16 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.core.accuracy import CAUTION, PROMISE
+from holdfast.core.accuracy import PROMISE
 from holdfast.core.block import WIDE, FeatureBlock, HeldOutBlock, KernelBlock
 from holdfast.core.conjugate import solve_cg
+from holdfast.core.experiments import Shape, Tasks
 from holdfast.core.factor import Factor
 from holdfast.core.lapack import CHUNK, N_PROBES, piece_threads, run_pieces, solve_each
-from holdfast.core.tasks import Shape, Tasks
 from holdfast.data.indices import as_slice
 from holdfast.progress import Counter
-
-__all__ = ["CG_ROWS", "CG_SYSTEMS", "Residuals", "estimated", "held_out", "residuals"]
 
 #: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on.
 CG_ROWS, CG_SYSTEMS = 24, 300
@@ -60,7 +58,7 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the error is infinite
         sizes = factor.size_of_errors(alphas)
         parts = []
-        for shape in tasks.shapes():
+        for shape in tasks.shapes(padded=True):
             if shape.single_rows:
                 _single_rows(factor, shape, alphas, sizes, values, error)
                 done.add(len(shape.index))
@@ -143,10 +141,13 @@ def _stack(
     error[:, part.index] = estimated(factor, part, alphas, sizes, found.amplification)
     if part.same_rows:
         r = found.r if data.weights.uniform else found.r / data.weights.root[part.H][..., None]
-        values[:, part.out] = data.targets.Y[part.H] - r
+        f = data.targets.Y[part.H] - r
     else:
-        f = block.predict(found.r, factor.outputs(part.T))
-        values[:, part.out] = f + data.level(part.T)
+        f = block.predict(found.r, factor.outputs(part.T)) + data.level(part.T)
+    if part.spare is None:
+        values[:, part.out] = f
+    else:
+        values[:, part.out[~part.spare]] = f[:, ~part.spare]
 
 
 def _many_targets(
@@ -183,7 +184,7 @@ def limit_of(factor: Factor, part: Shape, sizes: FloatArray) -> float:
     """Return how much rounding errors may grow at every penalty and keep the promise."""
     lightest = float(factor.data.weights.root[part.H].min(initial=np.inf))
     largest = float(sizes.max(initial=0.0))
-    return PROMISE / CAUTION * lightest / largest if largest > 0.0 else np.inf
+    return PROMISE * lightest / largest if largest > 0.0 else np.inf
 
 
 def estimated(

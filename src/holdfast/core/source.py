@@ -14,22 +14,16 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.core import refit, residuals
 from holdfast.core.coordinates import Triangle, triangle_of_rows
 from holdfast.core.data import WeightedData
-from holdfast.core.experiments import Ragged
+from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.factor import FeatureFactor
 from holdfast.core.features import Features
 from holdfast.core.lapack import run_pieces
 from holdfast.core.rows import FeatureRows, StreamedRows, blocks_of, fitted, gram_and_products
 from holdfast.core.sums import Moments, moments, sample_level
-from holdfast.core.tasks import Tasks
 from holdfast.data.indices import as_slice
-
-__all__ = ["Source", "Sums"]
 
 #: WᵀW and WᵀYs of some rows.
 Sums = tuple[FloatArray, FloatArray]
-#: Sets of rows with at least this many features gain by running side by side; smaller ones spend
-#: their time waiting for the interpreter.
-SIDE_BY_SIDE_FROM = 128
 
 
 class Source:
@@ -85,7 +79,10 @@ class Source:
 
     def fitted(self, W: FeatureRows, rows: IntArray, theta: FloatArray) -> FloatArray:
         """Return f (a, k, v) of some rows for models θ (a, p + s, v)."""
-        return fitted(W, rows, self.data.weights.root[rows], theta)
+        (a, p, v), whole = theta.shape, Ragged.from_arrays([rows])
+        flat = theta.transpose(1, 0, 2).reshape(p, a * v)
+        (values,) = self.fitted_each(W, whole, [flat])
+        return values.reshape(a, v, rows.size).swapaxes(1, 2)
 
     def products(self, W: FeatureRows, sets: Ragged, Ys: FloatArray) -> list[FloatArray]:
         """Return WᵀYs of each of some sets."""
@@ -98,29 +95,27 @@ class Source:
 
     def sums(self, W: FeatureRows, sets: Ragged, Ys: FloatArray) -> list[Sums]:
         """Return WᵀW and WᵀYs of each of some sets."""
-        found: list[Sums] = [(Ys, Ys)] * len(sets)
 
-        def work(j: int) -> None:
-            found[j] = gram_and_products(W, sets[j], Ys[sets[j]])
+        def work(j: int) -> Sums:
+            return gram_and_products(W, sets[j], Ys[sets[j]])
 
-        run_pieces(work, range(len(sets)), self._side_by_side(W))
-        return found
+        return run_pieces(work, range(len(sets)), self._threads(W))
 
     def fitted_each(
         self, W: FeatureRows, sets: Ragged, models: Sequence[FloatArray]
     ) -> list[FloatArray]:
-        """Return f (k, c) on each of some sets of rows by its own models (p + s, c)."""
-        found = list(models)
+        """Return f (c, k) on each of some sets of rows by its own models (p + s, c)."""
+        root = self.data.weights.root
 
-        def work(j: int) -> None:
-            found[j] = self.fitted(W, sets[j], models[j][None])[0]
+        def work(j: int) -> FloatArray:
+            return fitted(W, sets[j], root[sets[j]], models[j])
 
-        run_pieces(work, range(len(sets)), self._side_by_side(W))
-        return found
+        return run_pieces(work, range(len(sets)), self._threads(W))
 
-    def _side_by_side(self, W: FeatureRows) -> int | None:
-        together = isinstance(W, np.ndarray) or W.features.parallel
-        return None if together and W.shape[1] >= SIDE_BY_SIDE_FROM else 1
+    @staticmethod
+    def _threads(W: FeatureRows) -> int | None:
+        """Return how many threads may ask for rows at the same time; None: any number."""
+        return None if isinstance(W, np.ndarray) or W.features.parallel else 1
 
     def held_out(
         self, factor: FeatureFactor, tasks: Tasks, alphas: FloatArray

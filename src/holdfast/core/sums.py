@@ -24,8 +24,6 @@ from holdfast.core.lapack import evenly_spaced, one_blas_thread, piece_threads, 
 from holdfast.core.rows import FeatureRows, chunks, cut
 from holdfast.progress import Counter
 
-__all__ = ["Moments", "SetSums", "System", "moments", "sample_level"]
-
 #: Rows of the sample that the first estimate of B is taken from.
 SAMPLED_ROWS = 128
 

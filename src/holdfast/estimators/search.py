@@ -19,10 +19,10 @@ from holdfast.answers.model import Model, make_model
 from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
+from holdfast.core.experiments import Tasks
 from holdfast.core.gaussian import second_moments
 from holdfast.core.lapack import SMALL, piece_threads, run_pieces
 from holdfast.core.plan import MOST_PREDICTIONS, Plan
-from holdfast.core.tasks import Tasks
 from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
 from holdfast.kernels.grid import Candidate
