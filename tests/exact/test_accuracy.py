@@ -17,10 +17,11 @@ from sklearn.preprocessing import StandardScaler
 
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning, PrecisionWarning
+from reference.oracle import exact_features
 from tolerances import PROMISE, TIMES
 from torture.families import FAMILIES, problem
 from torture.measure import fitted
-from torture.truth import exact_features, truth
+from torture.truth import truth
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning"),
