@@ -38,6 +38,7 @@ def repeated(header, *lines, times=12):
     ("text", "holds"),
     [
         (repeated("a;y;b", "1,5;Y;x", "2,25;Y;z"), [1.5, 2.25]),
+        (repeated("a;y", "1,5;Y,5", "2,25;Y,25"), [1.5, 2.25]),
         (repeated("a;y;b", "1.234,5;Y;x", "12.000,25;Y;z"), [1234.5, 12000.25]),
         (repeated("a,y", '"1,234.5",Y', '"12,000",Y'), [1234.5, 12000]),
         (repeated("a\ty", "−3\tY", "1e3\tY"), [-3, 1000]),
