@@ -98,8 +98,8 @@ class HeldOutBlock(ABC):
         """Return the models M (z − V_Hᵀ r) of some tasks (g, a, v, p), for r (a, b, h, v)."""
         a, _, h, v = self.shape
         V = self.V[piece]
-        moved = r[:, piece].transpose(1, 0, 3, 2).reshape(len(V), a * v, h) @ V
-        beta = self.z.T - moved.reshape(len(V), a, v, -1)
+        shift = r[:, piece].transpose(1, 0, 3, 2).reshape(len(V), a * v, h) @ V
+        beta = self.z.T - shift.reshape(len(V), a, v, -1)
         beta *= self.D[:, None]
         return self._without_removed(beta, piece)
 
@@ -214,8 +214,8 @@ class FeatureBlock(HeldOutBlock):
         """Return √S_ii times random numbers, S before the removal, at some of the penalties."""
         _, b, h, _ = self.shape
         rows = self.V.reshape(-1, self.size)
-        reach = np.sqrt((rows * rows) @ self.D[alphas].T).reshape(b, h, -1)
-        return np.ascontiguousarray(reach.transpose(2, 0, 1)[..., None] * noise(h))
+        sizes = np.sqrt((rows * rows) @ self.D[alphas].T).reshape(b, h, -1)
+        return np.ascontiguousarray(sizes.transpose(2, 0, 1)[..., None] * noise(h))
 
     def removal(self, piece: slice, alphas: IntArray | slice = slice(None)) -> FloatArray | None:
         """Return J (g, a, e, h) of some tasks and penalties, or None without constraints."""

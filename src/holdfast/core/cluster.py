@@ -177,15 +177,15 @@ class DaskSource(Source):
         Models travel to the chunks that hold their rows.
         """
         shared, calls, places = _share(_bare_rows(W)), [], []
-        found = [np.empty((models[j].shape[1], sets[j].size)) for j in range(len(sets))]
+        fits = [np.empty((models[j].shape[1], sets[j].size)) for j in range(len(sets))]
         for j, own in enumerate(models):
             mine = _share(own)
             for chunk, part, at in self._parts(sets[j], self._no_targets):
                 calls.append(_call(_chunk_fitted, chunk, part, shared, mine))
                 places.append((j, at))
         for (j, at), f in zip(places, _compute(*calls), strict=True):
-            found[j][:, at] = f
-        return found
+            fits[j][:, at] = f
+        return fits
 
     # -- the identity, where the rows are ----------------------------------------------------------
 
@@ -199,7 +199,7 @@ class DaskSource(Source):
             part = tasks.select(index)
             rows = np.unique(np.concatenate([part.held.values, part.test.values]))
             out = np.unique(part.removed.values)
-            moved = replace(
+            rows_there = replace(
                 part,
                 held=_renumber(part.held, rows),
                 removed=_renumber(part.removed, out),
@@ -214,12 +214,14 @@ class DaskSource(Source):
                 own = self._part(rows, None, 0, targets.Ys)
             own = replace(own, data=replace(own.data, targets=targets.take(rows)))
             sent = own, shared, factor.N[out], out
-            calls.append(_call(_on_batch, X, *sent, moved, alphas))
+            calls.append(_call(_on_batch, X, *sent, rows_there, alphas))
             places.append((index, tasks.test.where(index).values))
         values = np.empty((alphas.size, tasks.test.values.size, targets.count))
         error = np.empty((alphas.size, len(tasks)))
-        for done, ((index, place), found) in enumerate(zip(places, _compute(*calls), strict=True)):
-            values[:, place], error[:, index] = found
+        for done, ((index, place), results) in enumerate(
+            zip(places, _compute(*calls), strict=True)
+        ):
+            values[:, place], error[:, index] = results
             report(done + 1, len(places), "batches of held-out rows")
         return values, error
 
@@ -350,8 +352,8 @@ def _chunk_moments(
     features, B = shared
     sets = [np.flatnonzero(owner == j) for j in range(count)]
     here = [rows for rows in sets if rows.size]
-    total, found = moments(_with_rows(features, part.rows(X)), B, part.data, sets=here)
-    parts, nothing = iter(found), Moments.zeros(B.shape[1], B.shape[0], part.data.targets.count)
+    total, own_sums = moments(_with_rows(features, part.rows(X)), B, part.data, sets=here)
+    parts, nothing = iter(own_sums), Moments.zeros(B.shape[1], B.shape[0], part.data.targets.count)
     return (*(next(parts) if rows.size else nothing for rows in sets), total)
 
 

@@ -111,23 +111,23 @@ def _first_accurate(
     """Return the first coordinates that are accurate, or the most accurate of all."""
     best: Coordinates | None = None
     for way in ways:
-        found = way()
-        if found is None:
+        candidate = way()
+        if candidate is None:
             continue
-        found = found._replace(rounding=measured(found, z, alpha, normal) + 4.0 * EPS)
-        if best is None or not best.rounding <= found.rounding:
-            best = found
+        candidate = candidate._replace(rounding=measured(candidate, z, alpha, normal) + 4.0 * EPS)
+        if best is None or not best.rounding <= candidate.rounding:
+            best = candidate
         if best.rounding <= ACCURATE:
             break
     assert best is not None, "a QR factor always exists"
     return best
 
 
-def measured(found: Coordinates, z: FloatArray, alpha: float, normal: Normal) -> float:
+def measured(coordinates: Coordinates, z: FloatArray, alpha: float, normal: Normal) -> float:
     """Return ‖√D (VᵀV + αTᵀT − Λ − α) β‖ / ‖√D z‖, the largest of a few targets."""
-    T, Lambda = found.T, found.Lambda
+    T, Lambda = coordinates.T, coordinates.Lambda
     z = T.T @ z[:, evenly_spaced(z.shape[1], SOME_TARGETS)]
-    total = (Lambda if found.only else Lambda + alpha)[:, None]
+    total = (Lambda if coordinates.only else Lambda + alpha)[:, None]
     theta = T @ (z / total)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         left = T.T @ (normal(theta) + alpha * theta) - z

@@ -139,7 +139,7 @@ class Factor(ABC):
         """Return out (…, p) of rows of the data: f = out · β."""
 
     @abstractmethod
-    def reach(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
+    def amplification(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
         """Return how much unit rounding errors grow on the way to f on rows out (…, p): (…, a)."""
 
     @abstractmethod
@@ -258,7 +258,7 @@ class FeatureFactor(Factor):
         weights, V = self.data.weights, self.V[rows]
         return V if weights.uniform else V / weights.root[rows][..., None]
 
-    def reach(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
+    def amplification(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
         """Return √(out² D)."""
         return np.asarray(np.sqrt(np.square(out) @ self.D(alphas).T))
 
@@ -352,7 +352,7 @@ class KernelFactor(Factor):
         out = np.asarray(self.V)[rows] * self.Lambda
         return np.asarray(out if weights.uniform else out / weights.root[rows][..., None])
 
-    def reach(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
+    def amplification(self, out: FloatArray, alphas: FloatArray) -> FloatArray:
         """Return the length of G k_x, √(out² R²)."""
         if self.only:  # out Vᵀ, estimated by random numbers
             lengths = np.sqrt(np.square(out @ self.noise_z).mean(axis=-1))

@@ -157,8 +157,8 @@ class FeatureSmoother(Smoother):
         if isinstance(system.W, StreamedRows):  # another pass over the rows costs too much
             normal = gram.__matmul__
         triangle = partial(self.source.triangle, system.W, p)
-        found = way(gram, z[:p], alpha, normal, triangle)
-        T, N = found.T, np.zeros((len(system.N), p + s))
+        coordinates = way(gram, z[:p], alpha, normal, triangle)
+        T, N = coordinates.T, np.zeros((len(system.N), p + s))
         z[:p] = T.T @ system.z[:p]
         V: FeatureRows
         pairs = [(system.N, N)]
@@ -177,12 +177,12 @@ class FeatureSmoother(Smoother):
         return FeatureFactor(
             data=self.data,
             V=V,
-            Lambda=np.append(found.Lambda, np.ones(s)),
+            Lambda=np.append(coordinates.Lambda, np.ones(s)),
             penalised=np.repeat([1.0, 0.0], [p, s]),
             z=z,
-            rounding=found.rounding,
+            rounding=coordinates.rounding,
             least=alpha,
-            only=found.only,
+            only=coordinates.only,
             features=self.features,
             B=system.B,
             N=N,
@@ -265,9 +265,9 @@ class FeatureSmoother(Smoother):
                 targets.std[columns],
                 np.zeros((p, 0)),
             )
-            found = equations.solve(np.array([alpha]))
-            theta[:p, columns], theta[p:, columns] = found.theta[0], system.z[p:, columns]
-            error = max(error, float(found.errors(sample.__matmul__)[0]))
+            models = equations.solve(np.array([alpha]))
+            theta[:p, columns], theta[p:, columns] = models.theta[0], system.z[p:, columns]
+            error = max(error, float(models.errors(sample.__matmul__)[0]))
         return self._outputs(system.B, None), theta, error
 
     # -- models as coefficients --------------------------------------------------------------------
@@ -406,12 +406,12 @@ class FeatureSmoother(Smoother):
 
         `own` are the targets among those of the known sums.
         """
-        found = [None if known is None else known.find(held[j]) for j in range(len(held))]
-        missing = np.array([j for j, each in enumerate(found) if each is None], dtype=np.int64)
+        sums = [None if known is None else known.find(held[j]) for j in range(len(held))]
+        missing = np.array([j for j, each in enumerate(sums) if each is None], dtype=np.int64)
         fresh: Iterator[Sums] = iter(())
         if missing.size:
             fresh = iter(self.source.sums(W, held.items(missing), Ys))
-        return [next(fresh) if each is None else (each[0], each[1][:, own]) for each in found]
+        return [next(fresh) if each is None else (each[0], each[1][:, own]) for each in sums]
 
     def _fold(
         self,
@@ -536,7 +536,7 @@ class FoldOfFeatures:
 
     Attributes
     ----------
-    found : FoldModels
+    models : FoldModels
         Its penalised coordinates.
     mean, level : ndarray of shape (s, p) and (s, v)
         The unpenalised coordinates are level − mean θ.
@@ -544,15 +544,15 @@ class FoldOfFeatures:
         What columns are divided by in this fold, beside those of all rows.
     """
 
-    found: FoldModels
+    models: FoldModels
     mean: FloatArray
     level: FloatArray
     units: FloatArray | None
 
     def all_models(self) -> FloatArray:
         """Return the models at every penalty, then the first probes, side by side (p + s, c)."""
-        models = self._whole(self.found.theta, self.level)
-        parts = [models, self._whole(self.found.probes(self.found.first), 0.0)]
+        models = self._whole(self.models.theta, self.level)
+        parts = [models, self._whole(self.models.probes(self.models.first), 0.0)]
         return np.hstack([part.transpose(1, 0, 2).reshape(part.shape[1], -1) for part in parts])
 
     def errors(self, predict: Callable[[FloatArray], FloatArray], known: FloatArray) -> FloatArray:
@@ -560,7 +560,7 @@ class FoldOfFeatures:
 
         `predict` goes from models (b, p + s, c) to predictions (b, rows, c).
         """
-        return self.found.errors(lambda probes: predict(self._whole(probes, 0.0)), known.T)
+        return self.models.errors(lambda probes: predict(self._whole(probes, 0.0)), known.T)
 
     def _whole(self, theta: FloatArray, level: FloatArray | float) -> FloatArray:
         """Return models (b, p + s, c) from their penalised coordinates (b, p, c)."""

@@ -464,19 +464,19 @@ class StandardisedColumns(ColumnFeatures):
         weight, first, _ = _moments(self.X, weights, np.zeros(self.size), every)
         centre = first / weight
         total, *sums = _moments(self.X, weights, centre, every)
-        found = np.empty((len(held), self.size))
+        units = np.empty((len(held), self.size))
         for j in range(len(held)):
             part = _moments(self.X, weights, centre, held[j])
             left = total - part[0]
             mean, second = (whole - own for whole, own in zip(sums, part[1:], strict=True))
             variance = second / left - np.square(mean / left)
             doubtful = variance <= NEARLY_LOST * sums[1] / total
-            found[j] = np.sqrt(np.maximum(variance, 0.0))
+            units[j] = np.sqrt(np.maximum(variance, 0.0))
             if doubtful.any():
                 others = weights.copy()
                 others[held[j]] = 0.0
-                found[j, doubtful] = _deviation(self.X[:, doubtful], others)
-        return np.asarray(found / self.unit)
+                units[j, doubtful] = _deviation(self.X[:, doubtful], others)
+        return np.asarray(units / self.unit)
 
 
 def _moments(

@@ -70,7 +70,7 @@ def second_moments(models: HeldOutModels, alphas: FloatArray, errors: FloatArray
     """
     tasks, a, weights = models.tasks, alphas.size, models.smoother.data.weights
     trained = weights.trained[tasks.test.values]
-    found = SecondMoments(
+    moments = SecondMoments(
         np.empty((a, tasks.test.values.size)),
         np.empty((a, len(tasks))),
         np.empty((a, len(tasks), errors.shape[2])),
@@ -78,7 +78,7 @@ def second_moments(models: HeldOutModels, alphas: FloatArray, errors: FloatArray
     )
     known = np.flatnonzero(~models.refitted)
     if known.size:
-        _by_identity(found, models.smoother, tasks, known, alphas, errors)
+        _by_identity(moments, models.smoother, tasks, known, alphas, errors)
     for j, own in models.smoothers():
         rows, out = tasks.test[j], slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
         root, outside = weights.root[rows], ~np.isin(rows, tasks.held[j])
@@ -87,9 +87,9 @@ def second_moments(models: HeldOutModels, alphas: FloatArray, errors: FloatArray
         C[:, np.arange(rows.size), np.arange(rows.size)] += 1.0
         place = np.array([j]), out
         _store(
-            found, *place, C[None], errors[:, None, out], root[None], weights.trained[rows][None]
+            moments, *place, C[None], errors[:, None, out], root[None], weights.trained[rows][None]
         )
-    return found
+    return moments
 
 
 def _not_joint(outside: BoolArray) -> BoolArray:
@@ -103,7 +103,7 @@ def _not_joint(outside: BoolArray) -> BoolArray:
 
 
 def _by_identity(
-    found: SecondMoments,
+    moments: SecondMoments,
     smoother: Smoother,
     tasks: Tasks,
     known: IntArray,
@@ -122,16 +122,16 @@ def _by_identity(
         root, trained = weights.root[shape.T], weights.trained[shape.T]
         if isinstance(block, FeatureBlock) and shape.H.shape[1] > block.size:
             try:
-                _wide(found, factor, block, shape, index, out, errors, root, trained)
+                _wide(moments, factor, block, shape, index, out, errors, root, trained)
                 continue
             except np.linalg.LinAlgError:
                 pass  # sets that lost accuracy, too many to refit: as accurate as they are
         C = _covariance(smoother, factor, block, shape, alphas)
-        _store(found, index, out, C, errors[:, out], root, trained)
+        _store(moments, index, out, C, errors[:, out], root, trained)
 
 
 def _wide(
-    found: SecondMoments,
+    moments: SecondMoments,
     factor: Factor,
     block: FeatureBlock,
     shape: Shape,
@@ -157,15 +157,15 @@ def _wide(
             L = np.linalg.cholesky(left)
             F = solve_triangular(L, _projected((rows * d).T, O, d), lower=True)
             size = 1.0 + np.square(F).sum(axis=0)
-            found.variance[a, out[b]] = size / np.square(root[b])
+            moments.variance[a, out[b]] = size / np.square(root[b])
             # rᵀ(I + FFᵀ)⁻¹r is the smallest |r − Fx|² + |x|²: nothing is subtracted.
             F_j, r_j = F[:, joint], r[a, joint]
             whole = np.linalg.cholesky(np.eye(d.size) + F_j @ F_j.T)
             x = cho_solve((whole, True), F_j @ r_j)
             square = np.square(r_j - F_j.T @ x).sum(axis=0) + np.square(x).sum(axis=0)
             log_det = 2.0 * np.log(np.diag(whole)).sum() + np.log(size[alone]).sum()
-            found.log_det[a, j] = log_det - 2.0 * np.log(root[b][trained[b]]).sum()
-            found.square[a, j] = square + (np.square(r[a, alone]).T / size[alone]).sum(axis=1)
+            moments.log_det[a, j] = log_det - 2.0 * np.log(root[b][trained[b]]).sum()
+            moments.square[a, j] = square + (np.square(r[a, alone]).T / size[alone]).sum(axis=1)
 
 
 def _projected(columns: FloatArray, O: FloatArray | None, d: FloatArray) -> FloatArray:  # noqa: E741
@@ -239,7 +239,7 @@ def _as_new(
 
 
 def _store(
-    found: SecondMoments,
+    moments: SecondMoments,
     index: IntArray,
     out: IntArray | slice,
     C: FloatArray,
@@ -249,7 +249,9 @@ def _store(
 ) -> None:
     """Put the moments of stacked tasks where they belong; C (b, a, t, t) of √w y."""
     diagonal = np.diagonal(C, axis1=2, axis2=3) / np.square(root)[:, None]  # (b, a, t)
-    found.variance[:, out] = diagonal.swapaxes(0, 1) if not isinstance(out, slice) else diagonal[0]
+    moments.variance[:, out] = (
+        diagonal.swapaxes(0, 1) if not isinstance(out, slice) else diagonal[0]
+    )
     if not trained.all():  # rows without weight: independent, and of no residual
         C, (i, t) = C.copy(), np.nonzero(~trained)
         C[i, :, t, :] = 0.0
@@ -262,5 +264,5 @@ def _store(
     else:
         log_det, half = np.asarray(np.linalg.slogdet(C)[1]), np.asarray(np.linalg.solve(C, r))
     log_weight = 2.0 * np.where(trained, np.log(root), 0.0).sum(axis=1)
-    found.log_det[:, index] = (log_det - log_weight[:, None]).T
-    found.square[:, index] = (r * half).sum(axis=2).swapaxes(0, 1)
+    moments.log_det[:, index] = (log_det - log_weight[:, None]).T
+    moments.square[:, index] = (r * half).sum(axis=2).swapaxes(0, 1)

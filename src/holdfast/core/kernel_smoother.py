@@ -222,8 +222,8 @@ class KernelSmoother(Smoother):
         for alpha, columns, factor in self.factors_for(alphas):
             assert isinstance(factor, KernelFactor)
             at = np.array([alpha])
-            grown = np.abs(factor.equation_errors) / self.data.weights.root[live, None]
-            error = factor.size_of_errors(at) * grown.max()
+            amplified = np.abs(factor.equation_errors) / self.data.weights.root[live, None]
+            error = factor.size_of_errors(at) * amplified.max()
             if to_refit(self, error, np.zeros(1, dtype=np.int64)).any():
                 c, delta = self._refitted(self, at, columns)
                 level = delta[0] + self.data.targets.level[:, columns]
@@ -279,11 +279,11 @@ class KernelSmoother(Smoother):
         live = self.data.weights.rows
         n, flat = live.size, coefficients.reshape(-1, coefficients.shape[-1])
         K = self.K if n == len(self.K) else submatrix(self.K, live, live)
-        found, U = np.empty(len(flat)), self.data.unpenalised.U[live]
+        squares, U = np.empty(len(flat)), self.data.unpenalised.U[live]
         for part in row_chunks(len(flat), n):
             values = flat[part, :n] @ K + flat[part, n:] @ U.T
-            found[part] = np.square(values) @ self.data.weights.values[live]
-        return found.reshape(coefficients.shape[:-1])
+            squares[part] = np.square(values) @ self.data.weights.values[live]
+        return squares.reshape(coefficients.shape[:-1])
 
     # -- the Gaussian view -------------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class KernelSmoother(Smoother):
             if not data.weights.uniform:
                 part *= root * root.T
             lengths, along = np.sqrt(np.maximum(np.diag(part), 0.0)), Q.T @ part
-            found = FoldEquations(
+            models = FoldEquations(
                 part, Ys, lengths, np.zeros(v), targets.std, Q, semidefinite=True
             ).solve(alphas)
             K_test, U = submatrix(K, test, train), unpenalised.U[test]
@@ -351,8 +351,8 @@ class KernelSmoother(Smoother):
                 return f.reshape(test.size, *theta.shape[::2]).swapaxes(0, 1) + U @ level
 
             out, none = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1]), np.zeros((len(Q.T), 1))
-            values[:, out] = predict(found.theta, Q.T @ Ys) + data.level(test)
-            error[:, j] = found.errors(lambda probes: predict(probes, none))
+            values[:, out] = predict(models.theta, Q.T @ Ys) + data.level(test)
+            error[:, j] = models.errors(lambda probes: predict(probes, none))
 
         run_pieces(work, range(len(tasks)))
         return values, error

@@ -352,13 +352,13 @@ def mirror(A: FloatArray) -> None:
 def submatrix(A: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
     """Return ``A[np.ix_(rows, columns)]`` in half the time: whole rows first, then columns."""
     assert not columns.size or 0 <= columns.min() <= columns.max() < A.shape[1], "no such column"
-    found = np.empty((rows.size, columns.size))
+    part = np.empty((rows.size, columns.size))
     step = max(1, CHUNK // 32 // max(1, A.shape[1]))  # whole rows that stay in the cache
     for start in range(0, rows.size, step):
         some = slice(start, start + step)
         # With mode="raise" NumPy would write to a buffer first; nothing is clipped.
-        np.take(A.take(rows[some], axis=0), columns, axis=1, out=found[some], mode="clip")
-    return found
+        np.take(A.take(rows[some], axis=0), columns, axis=1, out=part[some], mode="clip")
+    return part
 
 
 @dataclass(frozen=True)

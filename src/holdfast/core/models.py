@@ -109,9 +109,9 @@ class HeldOutModels:
         at = np.array([alpha])
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             sizes, block = factor.size_of_errors(at), factor.block(shape, at)
-            found = residuals(block, limit_of(factor, shape, sizes))
-            error = estimated(factor, shape, at, sizes, found.amplification)[0]
-        return (block, found.r), np.where(np.isfinite(error), error, np.inf)
+            solution = residuals(block, limit_of(factor, shape, sizes))
+            error = estimated(factor, shape, at, sizes, solution.amplification)[0]
+        return (block, solution.r), np.where(np.isfinite(error), error, np.inf)
 
     # -- models that are not refitted --------------------------------------------------------------
 

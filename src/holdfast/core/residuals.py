@@ -126,7 +126,7 @@ def _single_rows(
                 V = own.outputs(places)
                 f = V @ (own.D(alphas)[:, :, None] * own.z)
                 values[:, out, columns] = f + own.data.level(places)
-                amplification = own.reach(V, alphas).T
+                amplification = own.amplification(V, alphas).T
             if not weights.uniform:
                 amplification = amplification / root
             error[:, index] = amplification * sizes[:, None]
@@ -145,13 +145,17 @@ def _stack(
 ) -> None:
     """Predict stacked tasks."""
     block, data = factor.block(part, alphas), factor.data
-    found = residuals(block, limit_of(factor, part, sizes))
-    error[:, part.index] = estimated(factor, part, alphas, sizes, found.amplification)
+    solution = residuals(block, limit_of(factor, part, sizes))
+    error[:, part.index] = estimated(factor, part, alphas, sizes, solution.amplification)
     if part.same_rows:
-        r = found.r if data.weights.uniform else found.r / data.weights.root[part.H][..., None]
+        r = (
+            solution.r
+            if data.weights.uniform
+            else solution.r / data.weights.root[part.H][..., None]
+        )
         f = data.targets.Y[part.H] - r
     else:
-        f = block.predict(found.r, factor.outputs(part.T)) + data.level(part.T)
+        f = block.predict(solution.r, factor.outputs(part.T)) + data.level(part.T)
     if part.spare is None:
         values[:, part.out] = f
     else:
@@ -196,11 +200,11 @@ def estimated(
     factor: Factor, part: Shape, alphas: FloatArray, sizes: FloatArray, amplification: FloatArray
 ) -> FloatArray:
     """Return estimates of the errors of predictions of stacked tasks (a, b)."""
-    grown = (amplification / factor.data.weights.root[part.H]).max(axis=2, initial=0.0)
+    amplified = (amplification / factor.data.weights.root[part.H]).max(axis=2, initial=0.0)
     if not part.same_rows:
-        reach = factor.reach(factor.outputs(part.T), alphas)  # (b, t, a)
-        grown = grown + reach.max(axis=1, initial=0.0).T
-    return np.asarray(grown * sizes[:, None])
+        own = factor.amplification(factor.outputs(part.T), alphas)  # (b, t, a)
+        amplified = amplified + own.max(axis=1, initial=0.0).T
+    return np.asarray(amplified * sizes[:, None])
 
 
 def residuals(block: HeldOutBlock, limit: float = np.inf) -> Residuals:

@@ -109,12 +109,12 @@ class Source:
 
     def products(self, W: FeatureRows, sets: Ragged, Ys: FloatArray) -> list[FloatArray]:
         """Return WᵀYs of each of some sets."""
-        found = [np.zeros((W.shape[1], Ys.shape[1])) for _ in range(len(sets))]
-        for j, total in enumerate(found):
+        products = [np.zeros((W.shape[1], Ys.shape[1])) for _ in range(len(sets))]
+        for j, total in enumerate(products):
             own = Ys[sets[j]]
             for part, rows in blocks_of(W, sets[j]):
                 total += rows.T @ own[part]
-        return found
+        return products
 
     def sums(self, W: FeatureRows, sets: Ragged, Ys: FloatArray) -> list[Sums]:
         """Return WᵀW and WᵀYs of each of some sets."""
@@ -218,12 +218,12 @@ class Moments:
         """Return (WᵀW, WᵀYs) of these rows with the exact B = B₀ + missed; Q, Ys are theirs."""
         s, p = self.drift.shape
         corner, along = Q.T @ Q, Q.T @ Ys
-        moved = self.drift - corner @ missed  # QᵀW
+        along_Q = self.drift - corner @ missed  # QᵀW
         gram = np.empty((p + s, p + s))
         gram[:p, :p] = self.gram
         if s:
-            gram[:p, :p] -= self.drift.T @ missed + missed.T @ moved
-        gram[p:, :p], gram[:p, p:], gram[p:, p:] = moved, moved.T, corner
+            gram[:p, :p] -= self.drift.T @ missed + missed.T @ along_Q
+        gram[p:, :p], gram[:p, p:], gram[p:, p:] = along_Q, along_Q.T, corner
         return gram, np.vstack([self.z - missed.T @ along, along])
 
 

@@ -72,15 +72,15 @@ class Verification:
 
     def __repr__(self) -> str:
         n, floor = self.experiments.size, float(self.rounding.max(initial=0.0))
-        found = (
+        difference = (
             f"{n} experiment{'s' * (n > 1)} refitted, largest difference "
             f"{self.chosen_relative_error:.0e} standard deviations of y"
         )
         if self.verified:
-            return f"<verified: {found}.>"
+            return f"<verified: {difference}.>"
         if self.chosen_relative_error > WRONG:
-            return f"<WRONG: {found}. Please report this with the data, if you can.>"
-        return f"<{found}; double precision represents them to {floor:.0e}.>"
+            return f"<WRONG: {difference}. Please report this with the data, if you can.>"
+        return f"<{difference}; double precision represents them to {floor:.0e}.>"
 
 
 def verify_tasks(
@@ -111,15 +111,15 @@ def differences(
 ) -> FloatArray:
     """Return for each task and alpha the largest difference from refitting, over the yardstick."""
     fast = predict_with_error(smoother, tasks, alphas, path, refits=refits).values
-    targets, found = smoother.data.targets, np.empty((len(tasks), alphas.size))
+    targets, errors = smoother.data.targets, np.empty((len(tasks), alphas.size))
     mean = targets.Y[smoother.data.weights.trained].mean(axis=0)
     for j in range(len(tasks)):
         slow = predict(smoother, tasks.select(np.array([j])), alphas, "refit")
         known = fast[:, tasks.test.ptr[j] : tasks.test.ptr[j + 1]]
         yardstick = np.maximum(targets.std, np.abs(slow - mean))
-        found[j] = (np.abs(known - slow) / yardstick).max(axis=(1, 2))
+        errors[j] = (np.abs(known - slow) / yardstick).max(axis=(1, 2))
         report(j + 1, len(tasks), "refitting to verify")
-    return found
+    return errors
 
 
 def rounding_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> FloatArray:
@@ -182,13 +182,13 @@ def _basis_floor(smoother: FeatureSmoother, rows: IntArray, alpha: float) -> flo
     live, some = data.weights.rows, evenly_spaced(data.targets.count, SOME_TARGETS)
     sample = live[evenly_spaced(live.size, SOME_ROWS)]
     both, k = np.concatenate([sample, rows]), sample.size
-    found = features.with_kernel(both)
-    if found is None:
+    with_kernel = features.with_kernel(both)
+    if with_kernel is None:
         return 0.0
     factor = smoother.factor(alpha)
     assert isinstance(factor, FeatureFactor)
-    V = StreamedRows(features, factor.B, data, factor.T).of(found[1], both)
-    K, K_x = data.weights.root[sample, None] * found[0][:k], found[0][k:]
+    V = StreamedRows(features, factor.B, data, factor.T).of(with_kernel[1], both)
+    K, K_x = data.weights.root[sample, None] * with_kernel[0][:k], with_kernel[0][k:]
     D, A, N = factor.D(np.array([alpha]))[0], features.penalty_matrix, factor.N
     beta = D[:, None] * factor.z[:, some]
     c, r = N @ beta, data.targets.Ys[sample][:, some] - V[:k] @ beta
