@@ -30,11 +30,16 @@ from holdfast.exceptions import (
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.typical import fine_widths
-from holdfast.scores.choice import check_alphas
-from holdfast.scores.penalties import kernel_parts
-from holdfast.scores.row_means import NoRowMean, RowMean, row_mean
+from holdfast.scores.choice import check_alphas, kernel_parts
+from holdfast.scores.errors import (
+    Estimate,
+    NoRowMean,
+    RowMean,
+    jackknife,
+    mean_and_variance,
+    row_mean,
+)
 from holdfast.scores.scoring import Scores, score_experiments
-from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
 from holdfast.scores.units import Units, codes_of, held_out_units, rows_in_order, units_of
 from holdfast.splitters.base import Splitter
 from holdfast.splitters.cv import as_experiments
@@ -320,28 +325,36 @@ class Fitted:
         if not objective.pooled or objective.scoring.density:
             return scores
         each = objective.per_target and scores.per_target is not None
-        try:
-            score = self.row_mean(rows, per_target=each)
-            mean, variance = self.mean_and_variance(score, chosen, rows)
-            se = np.abs(score.slope(mean)) * np.sqrt(variance)
-        except NoRowMean:
-            _, se, _ = self.jackknifed(chosen, rows)
+        found = self.estimate(chosen, rows, per_target=each)
+        se = found.slope * found.standard_error
         if np.isnan(se).any():
             return scores
         table = np.broadcast_to(se, (len(scores.pooled), se.size))
         return replace(scores, per_target_se=table) if each else replace(scores, se=table[:, 0])
 
-    def jackknifed(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, int]:
-        """Return any score (c,) of predictions (k, v), its standard error over units, freedom."""
+    def estimate(
+        self, values: FloatArray, rows: IntArray, *, per_target: bool | None = None
+    ) -> Estimate:
+        """Return the score of predictions (k, v) of tested rows with its standard error over units.
+
+        That of a mean over rows; any other score is jackknifed.
+        """
         used = np.flatnonzero(self.training.score_weights[rows] > 0)
 
         def part(places: IntArray) -> FloatArray:
             at = used[places]
             return self.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
 
-        unit = self.units.code[rows[used]]
-        score, se = jackknife(part, unit)
-        return score, se, min(MAX_BLOCKS, np.unique(unit).size) - 1
+        try:
+            score = self.row_mean(rows, per_target=per_target)
+        except NoRowMean:
+            return jackknife(part, self.units.code[rows[used]])
+        mean, variance = self.mean_and_variance(score, values, rows)
+        return Estimate(mean, np.sqrt(variance), self.freedom(rows), score)
+
+    def freedom(self, rows: IntArray) -> int | None:
+        """Return the degrees of freedom of a variance over the units of rows; None: very many."""
+        return self.units.freedom(rows[self.training.weights[rows] > 0])
 
     def row_mean(self, rows: IntArray, *, per_target: bool | None = None) -> RowMean:
         """Return the score of tested rows as a mean over them."""

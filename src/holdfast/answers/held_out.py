@@ -20,9 +20,10 @@ from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
-from holdfast.scores.densities import log_densities, standard_deviations
-from holdfast.scores.scorers import Scoring, decision_to_label_index, resolve_scoring
-from holdfast.scores.scoring import Scores, score_experiments
+from holdfast.scores.metric import Metric
+from holdfast.scores.probabilities import decision_to_label_index
+from holdfast.scores.scorers import resolve_scoring
+from holdfast.scores.scoring import Scores, log_densities, score_experiments
 
 __all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
@@ -85,7 +86,7 @@ class HeldOutPredictions:
         Group of each row, used by `score`.
     moments : Moments or None
         Those of the normal distribution of held-out targets, computed when needed; regression only.
-    scoring : Scoring or None
+    scoring : Metric or None
         What the model scores by.
     pooled : bool
         Whether the model scores all predictions together.
@@ -101,7 +102,7 @@ class HeldOutPredictions:
     frames: str | None = None
     groups: NDArray[Any] | None = None
     moments: Moments | None = None
-    scoring: Scoring | None = None
+    scoring: Metric | None = None
     pooled: bool = True
 
     def __repr__(self) -> str:
@@ -158,9 +159,11 @@ class HeldOutPredictions:
         return scores.pooled if (self.pooled if pooled is None else pooled) else scores.mean
 
     def _scores(self, scoring: Any = None) -> Scores:
-        scorer = self.scoring or resolve_scoring(scoring, classes=self.classes)
+        metric = self.scoring
+        if metric is None or scoring is not None:
+            metric = resolve_scoring(scoring, classes=self.classes)
         return score_experiments(
-            scorer if scoring is None else scorer.other(scoring),
+            metric,
             self.values,
             self.rows,
             self.experiments.test.ptr,
@@ -184,7 +187,8 @@ class HeldOutPredictions:
 
         √(σ̂² [(I − S_HH)⁻¹]_ii / w_i), σ̂² being that of these experiments at each alpha.
         """
-        return standard_deviations(self._known_moments().second_moments)
+        moments = self._known_moments().second_moments
+        return np.sqrt(moments.variance[..., None] * moments.noise[:, None])
 
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).

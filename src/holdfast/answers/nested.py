@@ -38,8 +38,9 @@ from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress
-from holdfast.scores.metrics import in_words
-from holdfast.scores.scorers import decision_to_label_index
+from holdfast.scores.metric import printed
+from holdfast.scores.probabilities import decision_to_label_index
+from holdfast.scores.scorers import resolve_scoring
 from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.base import Splitter
 from holdfast.splitters.cv import as_experiments, check_groups
@@ -94,11 +95,11 @@ class NestedPredictions:
     frames: str | None = None
 
     def __repr__(self) -> str:
-        name, shown = in_words(self.objective.scoring.name)
-        score, best = (float(shown(np.mean(x))) for x in (self.score(), self.best_score))
+        shown = printed(self.objective.scoring.name)
+        score, best = (float(shown.of(np.mean(x))) for x in (self.score(), self.best_score))
         return (
-            f"<nested {name} {score:.4g} over {len(self.experiments)} outer experiments; "
-            f"best_score_ is {name} {best:.4g}>"
+            f"<nested {shown.label} {score:.4g} over {len(self.experiments)} outer experiments; "
+            f"best_score_ is {shown.label} {best:.4g}>"
         )
 
     @property
@@ -136,7 +137,7 @@ class NestedPredictions:
         """
         objective, scorer = self.objective, self.objective.scoring
         if scoring is not None:
-            scorer = objective.scoring.other(scoring)
+            scorer = resolve_scoring(scoring, classes=objective.classes)
         scorer.refuse_density("nested")
         scores = score_experiments(
             scorer,

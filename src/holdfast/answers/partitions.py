@@ -8,7 +8,6 @@ without two folds is a held-out model: sums of Gram matrices again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -18,18 +17,9 @@ from holdfast.answers.fitted import Fitted
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.progress import report
+from holdfast.scores.errors import Estimate
 
-__all__ = ["Estimate", "nested_estimate", "partitions", "planned_seconds", "random_folds"]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over rows (c,) with its standard error."""
-
-    mean: FloatArray
-    standard_error: FloatArray
-    bias: FloatArray
-    inflation: FloatArray
+__all__ = ["nested_estimate", "partitions", "planned_seconds", "random_folds"]
 
 
 def random_folds(fitted: Fitted, n_splits: int, seed: Sequence[int]) -> list[IntArray]:
@@ -139,7 +129,8 @@ def nested_estimate(
     excess = np.maximum(np.mean(squares, axis=0) - np.mean(outer, axis=0), 0.0)
     ratio = np.divide(excess, base, out=np.ones_like(base), where=base > 0)
     inflation = np.clip(np.sqrt(ratio), 1.0, np.sqrt(K))
-    return Estimate(ncv - bias, np.sqrt(base * (K - 1) / K) * inflation, bias, inflation)
+    se = np.sqrt(base * (K - 1) / K) * inflation
+    return Estimate(ncv - bias, se, bias=bias, inflation=inflation)
 
 
 def _sets(folds: list[IntArray], pairs: list[tuple[int, int]]) -> list[IntArray]:

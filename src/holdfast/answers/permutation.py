@@ -26,7 +26,7 @@ from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
-from holdfast.scores.metrics import in_words
+from holdfast.scores.metric import printed
 from holdfast.scores.units import codes_of, overlapping, steps_of
 from holdfast.splitters.cv import check_groups
 
@@ -68,14 +68,14 @@ class PermutationTest:
     exchanged: str = "rows"
 
     def __repr__(self) -> str:
-        name, shown = in_words(self.scoring)
+        shown, better = printed(self.scoring), (self.null_scores >= self.score).sum(axis=0)
         p, score, better = (
             np.array2string(np.asarray(x), precision=4)
-            for x in (self.p_value, shown(self.score), (self.null_scores >= self.score).sum(axis=0))
+            for x in (self.p_value, shown.of(self.score), better)
         )
         return (
-            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach {name} "
-            f"{score}: p = {p}>"
+            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach "
+            f"{shown.label} {score}: p = {p}>"
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ from holdfast.core.data import Unpenalised
 from holdfast.core.experiments import Experiments
 from holdfast.core.tasks import Policy
 from holdfast.scores.choice import Choice, choose
-from holdfast.scores.scorers import Scoring
+from holdfast.scores.metric import Metric
 from holdfast.scores.scoring import Scores
 
 __all__ = ["Objective", "TrainingData"]
@@ -122,7 +122,7 @@ class Objective:
 
     Attributes
     ----------
-    scoring : Scoring
+    scoring : Metric
     pooled : bool
         Whether all held-out predictions are scored together, or each experiment by itself.
     rule : {"best", "1se"}
@@ -132,7 +132,7 @@ class Objective:
         What the experiments come from, as it was given.
     """
 
-    scoring: Scoring
+    scoring: Metric
     pooled: bool = True
     rule: str = "best"
     per_target: bool = False

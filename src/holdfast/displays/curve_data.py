@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.displays.score_scale import ScoreScale, score_scale
-from holdfast.scores.choice import TIE, largest_within
-from holdfast.scores.penalties import kernel_parts
+from holdfast.scores.choice import TIE, kernel_parts, largest_within
+from holdfast.scores.metric import Printed, printed
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
 
-__all__ = ["CVCurve", "curve_of_scores", "cv_curve", "kernel_curves", "model_scale"]
+__all__ = ["CVCurve", "kernel_curves", "model_scale"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ class CVCurve:
         The shown error or score.
     se : ndarray of shape (a,)
         Its standard error; NaN where unknown.
-    scale : ScoreScale
+    scale : Printed
         What is shown.
     best : int
         Index of the best value (the largest alpha among equals).
@@ -43,7 +42,7 @@ class CVCurve:
     alphas: FloatArray
     values: FloatArray
     se: FloatArray
-    scale: ScoreScale
+    scale: Printed
     best: int
     one_se: int | None
     chosen: tuple[float, ...]
@@ -56,59 +55,35 @@ class CVCurve:
         return {0: "smallest", len(self.alphas) - 1: "largest"}.get(self.best)
 
 
-def curve_of_scores(
-    alphas: FloatArray,
-    score: FloatArray,
-    se: FloatArray,
-    scale: ScoreScale,
-    chosen: tuple[float, ...] | None = None,
-) -> CVCurve:
-    """Return the curve of scores where greater is better.
-
-    Parameters
-    ----------
-    alphas, score, se : ndarray of shape (a,)
-        The grid, the scores and their standard errors.
-    scale : ScoreScale
-        How scores are shown.
-    chosen : tuple of float, optional
-        The penalties in use; the best by default.
-    """
-    best = int(largest_within(score, TIE * abs(np.nanmax(score))))
-    one_se = int(largest_within(score, se[best])) if np.isfinite(se[best]) else None
-    return CVCurve(
-        alphas=np.asarray(alphas, dtype=float),
-        values=scale.shown(score),
-        se=scale.spread(score, se),
-        scale=scale,
-        best=best,
-        one_se=one_se,
-        chosen=chosen or (float(alphas[best]),),
-    )
-
-
-def cv_curve(model: CrossValidatedKernelRidge) -> CVCurve:
-    """Return the curve that the fitted model chose its penalty by, of the kernel that it chose."""
-    return kernel_curves(model)[0]
-
-
 def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCurve, ...]]:
-    """Return the curve of the chosen kernel, and those of the kernels that lost."""
-    results = model.cv_results_
+    """Return the curve that a fitted model chose its penalty by, and those of other kernels."""
+    results, scale = model.cv_results_, model_scale(model)
     score = results["pooled_test_score" if model.pooled else "mean_test_score"]
     chosen = tuple(np.unique(np.atleast_1d(model.alpha_)).tolist())
     first = int(np.ravel(model.best_index_)[0])
-    own, others = None, []
+    curves: dict[bool, list[CVCurve]] = {True: [], False: []}
     for part in kernel_parts(results):
+        own = part.start <= first < part.stop
         given = results["alpha"][part], score[part], results["se_test_score"][part]
-        if part.start <= first < part.stop:
-            own = curve_of_scores(*given, model_scale(model), chosen)
-        else:
-            others.append(curve_of_scores(*given, model_scale(model)))
-    assert own is not None
-    return own, tuple(others)
+        curves[own].append(_curve(*given, scale, chosen if own else None))
+    return curves[True][0], tuple(curves[False])
 
 
-def model_scale(model: CrossValidatedKernelRidge) -> ScoreScale:
+def _curve(
+    alphas: FloatArray,
+    score: FloatArray,
+    se: FloatArray,
+    scale: Printed,
+    chosen: tuple[float, ...] | None,
+) -> CVCurve:
+    """Return the curve of scores where greater is better; None chooses the best."""
+    largest = np.nanmax(score)
+    best = int(largest_within(score, largest - TIE * abs(largest)))
+    one_se = int(largest_within(score, largest - se[best])) if np.isfinite(se[best]) else None
+    own = chosen or (float(alphas[best]),)
+    return CVCurve(alphas, scale.of(score), scale.error(score, se), scale, best, one_se, own)
+
+
+def model_scale(model: CrossValidatedKernelRidge) -> Printed:
     """Return how the scores of a model are shown."""
-    return score_scale(model.scoring, model._classes is not None)
+    return printed(model._objective().scoring.name)

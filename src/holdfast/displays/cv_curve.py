@@ -72,6 +72,6 @@ class CVCurveDisplay(Display):
             (self.one_se_,) = ax.plot(x[at], y[at], marker="D", label=label, **mark)
         ax.set(xscale="log", xlabel="penalty λ (alpha)", ylabel=curve.scale.label)
         shown = np.concatenate([line.get_ydata() for line in (self.line_, *self.others_)])
-        if curve.scale.lower_is_better and np.nanmax(shown) > 10 * np.nanmin(shown) > 0:
+        if curve.scale.sign < 0 and np.nanmax(shown) > 10 * np.nanmin(shown) > 0:
             ax.set_yscale("log")  # a bad corner of the grid would flatten all the rest
         ax.legend()

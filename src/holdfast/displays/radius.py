@@ -14,6 +14,7 @@ from holdfast.core.experiments import Experiments, Ragged
 from holdfast.displays.base import Display, band, check_fitted_estimator
 from holdfast.displays.curve_data import model_scale
 from holdfast.exceptions import InvalidInputError
+from holdfast.scores.scoring import score_experiments
 from holdfast.splitters import LeaveNeighbourhoodOut
 
 if TYPE_CHECKING:
@@ -124,11 +125,11 @@ class RadiusDisplay(Display):
         others = [_score(estimator, _anywhere(e, m, rng))[0] for e in experiments if control]
         display = cls(
             radii=grid.astype(float),
-            values=scale.shown(score),
-            se=scale.spread(score, se),
+            values=scale.of(score),
+            se=scale.error(score, se),
             held_out=np.array([each.held_out.sizes.mean() for each in experiments]),
-            control=scale.shown(np.array(others)) if control else None,
-            baseline=float(scale.shown(np.array(_baseline(estimator)))),
+            control=scale.of(np.array(others)) if control else None,
+            baseline=float(scale.of(np.array(_baseline(estimator)))),
             score_name=scale.label,
             unit="km" if metric == "haversine" else None,
         )
@@ -169,8 +170,16 @@ def _baseline(model: CrossValidatedKernelRidge) -> float:
     training = model._training
     mean = np.average(training.Y, axis=0, weights=training.weights)
     constant = np.broadcast_to(mean, training.Y.shape)
-    scoring = model._objective().scoring
-    return scoring.score(training.labels, constant, training.score_weights, training.groups)
+    found = score_experiments(
+        model._objective().scoring,
+        constant[None],
+        np.arange(len(constant)),
+        np.array([0, len(constant)]),
+        training.labels,
+        training.score_weights,
+        training.groups,
+    )
+    return float(found.pooled[0])
 
 
 def _anywhere(experiments: Experiments, m: int, rng: np.random.Generator) -> Experiments:

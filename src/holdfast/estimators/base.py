@@ -65,8 +65,7 @@ from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.smoothers import is_primal
 from holdfast.kernels.typical import least_column, total_eigenvalue, typical_widths
 from holdfast.progress import shows_progress
-from holdfast.scores.choice import check_alphas
-from holdfast.scores.penalties import Penalties, default_penalties
+from holdfast.scores.choice import Penalties, check_alphas, default_penalties
 from holdfast.scores.scorers import resolve_scoring
 from holdfast.splitters.cv import as_experiments
 

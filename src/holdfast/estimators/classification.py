@@ -27,8 +27,12 @@ from holdfast.data.values import refuse_masked
 from holdfast.estimators.base import OneKernel
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.probabilities import shares
-from holdfast.scores.scorers import class_index, decision_to_label_index, decision_to_proba
+from holdfast.scores.probabilities import (
+    class_index,
+    decision_to_label_index,
+    decision_to_proba,
+    shares,
+)
 
 
 @dataclass(eq=False, repr=False)

@@ -29,7 +29,7 @@ from holdfast.exceptions import (
     warn,
 )
 from holdfast.kernels import Kernel, Linear, Precomputed
-from holdfast.scores.scorers import Scoring
+from holdfast.scores.metric import Metric
 
 #: The largest size of a target.
 LARGEST_TARGET = 1e75
@@ -323,7 +323,7 @@ def own_rows(X: Any, rows: Any, room: float) -> Any:
     return rows.copy() if shared else rows
 
 
-def warn_of_groups(training: TrainingData, scoring: Scoring) -> None:
+def warn_of_groups(training: TrainingData, scoring: Metric) -> None:
     """Warn if rows of one group are on both sides of leave-one-out, and groups do nothing."""
     groups, m = training.groups, training.weights.size
     if groups is None or np.unique(groups).size == m or scoring.takes_groups:

@@ -37,8 +37,7 @@ from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.shared import distinct_parts, factors_and_parts
 from holdfast.kernels.typical import total_eigenvalue
 from holdfast.progress import report, shows_progress
-from holdfast.scores.choice import warn_at_edge
-from holdfast.scores.penalties import Penalties, default_penalties
+from holdfast.scores.choice import Penalties, default_penalties, warn_at_edge
 
 __all__ = ["KernelMixtureCV"]
 

@@ -27,8 +27,14 @@ from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
 from holdfast.kernels.grid import Candidate
 from holdfast.progress import report
-from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
-from holdfast.scores.penalties import Penalties, extended
+from holdfast.scores.choice import (
+    Choice,
+    Penalties,
+    cv_results,
+    extended,
+    rank,
+    warn_at_edge,
+)
 from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine, score_experiments
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
@@ -70,7 +76,7 @@ class Planned:
         and scorers of users, which may keep a state, run one after the other.
         """
         model, plan = self.fitted.model, self.plan
-        ours = self.fitted.objective.scoring.metric is not None and not takes_objects(model.kernel)
+        ours = self.fitted.objective.scoring.scorer is None and not takes_objects(model.kernel)
         bytes_needed = [cost.bytes for cost in plan.costs if cost.path == plan.path]
         dense = model.smoother.form == "kernel" and model.smoother.order >= SMALL
         if not (ours and dense and bytes_needed):
@@ -329,11 +335,10 @@ def _merge(
     candidates: Sequence[Candidate], finished: Sequence[tuple[FloatArray, Scores]], pooled: bool
 ) -> dict[str, Any]:
     """Return one table for all candidates: their arguments, penalties and scores."""
-    parts = [cv_results(scores, alphas, pooled) for alphas, scores in finished]
+    parts = [cv_results(scores, alphas) for alphas, scores in finished]
     merged: dict[str, Any] = {
         key: np.concatenate([part[key] for part in parts]) if len(parts) > 1 else column
         for key, column in parts[0].items()
-        if key not in ("params", "rank_test_score")
     }
     sizes = [alphas.size for alphas, _ in finished]
     merged |= argument_columns([c.params for c in candidates], sizes, merged["alpha"])

@@ -31,7 +31,7 @@ from holdfast.core.smoother import Fit
 from holdfast.data.memory import memory_bytes
 from holdfast.estimators.search import argument_columns
 from holdfast.kernels.matrix import KernelRows
-from holdfast.scores.penalties import kernel_parts
+from holdfast.scores.choice import kernel_parts
 
 __all__ = ["restored", "state_of", "trusted_types"]
 

@@ -25,8 +25,7 @@ from holdfast.data.dask import is_dask
 from holdfast.exceptions import GridEdgeWarning, warn
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.typical import MULTIPLES, STEP
-from holdfast.scores.choice import TIE
-from holdfast.scores.penalties import Penalties, kernel_parts
+from holdfast.scores.choice import TIE, Penalties, kernel_parts
 
 __all__ = [
     "FITTED_WIDTHS",
