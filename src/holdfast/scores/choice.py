@@ -126,15 +126,14 @@ def default_penalties(totals: FloatArray, least: FloatArray | None = None) -> li
     """
     unit = float(totals[0])
     last = np.rint((np.log10(totals) - np.log10(unit)) / _STEP).astype(int)
-    share = 10.0**-DECADES
-    down = np.full(len(totals), share)
+    down = np.full(len(totals), 10.0**-DECADES)
     if least is not None:
-        down = np.clip(least * UNDER / totals, LOWEST, share)
+        down = np.clip(least * UNDER / totals, LOWEST, down)
     first = last - np.ceil(-np.log10(down) / _STEP - 1e-9).astype(int)
-    return [
-        Penalties(_steps(unit, start, stop + 1 - start), unit, start)
-        for start, stop in zip(first.tolist(), last.tolist(), strict=True)
-    ]
+    grids = []
+    for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+        grids.append(Penalties(_steps(unit, start, stop + 1 - start), unit, start))
+    return grids
 
 
 def _steps(unit: float, first: int, count: int) -> FloatArray:
@@ -306,18 +305,17 @@ def cv_results(scores: Scores, alphas: FloatArray) -> dict[str, Any]:
     ``target_test_score`` of shape (a, v) with more than one target (without it the dictionary is
     ready for ``pandas.DataFrame``).
     """
-    columns: dict[str, Any] = {"alpha": alphas}
+    columns: dict[str, Any] = {"alpha": alphas.copy()}
     if scores.splits.shape[1] <= MAX_COLUMNS:
-        columns |= {f"split{i}_test_score": split for i, split in enumerate(scores.splits.T)}
-    columns |= {
-        "mean_test_score": scores.mean,
-        "std_test_score": scores.std,
-        "se_test_score": scores.se,
-        "pooled_test_score": scores.pooled,
-        "rounding": scores.rounding,
-        "target_test_score": scores.per_target,
-    }
-    return {name: column.copy() for name, column in columns.items() if column is not None}
+        for i, split in enumerate(scores.splits.T):
+            columns[f"split{i}_test_score"] = split.copy()
+    columns["mean_test_score"], columns["std_test_score"] = scores.mean, scores.std
+    columns["se_test_score"], columns["pooled_test_score"] = scores.se, scores.pooled
+    if scores.rounding is not None:
+        columns["rounding"] = scores.rounding
+    if scores.per_target is not None:
+        columns["target_test_score"] = scores.per_target
+    return columns
 
 
 def rank(scores: FloatArray) -> IntArray:

@@ -83,7 +83,8 @@ class RowMean:
         if metric.form == "area":
             assert metric.classes is not None
             return _placements(predictions[:, 0], np.asarray(labels == metric.classes[1]), w)
-        values = row_values(metric, predictions[None], metric.targets(labels), shares(rows, w))[0]
+        y, share = metric.targets(labels), shares(rows, w)
+        values: FloatArray = row_values(metric, predictions[None], y, share)[0]
         if self.root:
             return values
         values = metric.finish(values, self.variance)
@@ -119,7 +120,7 @@ def row_mean(
     joint = found.root and not per_target and labels.shape[1] > 1
     if metric.row_value is None or metric.density or joint:
         raise NoRowMean(metric.name)
-    if not metric.relative:
+    if metric.form != "relative":
         return found
     rows = rows[weights[rows] > 0]
     variance = variances(labels[rows], weights[rows, None], np.array([0, rows.size]))[0]

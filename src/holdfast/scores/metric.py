@@ -63,11 +63,6 @@ class Metric:
     takes_groups: bool = False
 
     @property
-    def relative(self) -> bool:
-        """Whether the score is relative to the variance of the targets."""
-        return self.form == "relative"
-
-    @property
     def density(self) -> bool:
         """Whether it scores a predictive distribution, which predictions alone do not give."""
         return self.of == "densities"

@@ -59,7 +59,7 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Metric:
     if scoring is None:
         scoring = "neg_mean_squared_error" if classes is None else "neg_log_loss"
     known = KNOWN.get(scoring) if isinstance(scoring, str) else _same_as(scoring)
-    if known is not None and known.density and classes is not None:
+    if known is not None and known.of == "densities" and classes is not None:
         raise InvalidInputError(
             f"scoring={scoring!r} is for regression: the decision values of a classifier are "
             "not normally distributed. Use 'accuracy', 'roc_auc' or 'neg_log_loss'.",
@@ -198,26 +198,14 @@ def call_scorer(
     groups: AnyArray | None,
     sigmoids: Callable[[], Sigmoids],
     *,
-    undefined_is_nan: bool,
+    strict: bool,
 ) -> float:
     """Return the scorer's value for rows of positive weight; nan where undefined or infinite.
 
-    Parameters
-    ----------
-    metric : Metric
-        With a scorer.
-    y : (k, v) ndarray or (k,) labels
-    predictions : (k, v) ndarray
-        Predictions, or decision values of a classifier: v = 1 for two classes (positive means
-        ``classes[1]``), else one column for each class.
-    weights : (k,) ndarray or None
-        None: all alike.
-    groups : (k,) ndarray or None
-    sigmoids : callable
-        Makes what turns decision values into probabilities.
-    undefined_is_nan : bool
-        Whether a score that the scorer refuses (a ValueError: one class only, too few rows) is nan
-        instead of an InvalidInputError.
+    Of targets (k, v), or labels (k,) and decision values (k, v): one column for two classes
+    (positive means the second), else one for each class, of which `sigmoids` make probabilities.
+    Weights of None are all alike. If it is `strict`, a score that the scorer refuses (a ValueError:
+    one class only, too few rows) is an InvalidInputError; else it is nan.
     """
     if not np.isfinite(predictions).all():
         return math.nan
@@ -237,7 +225,7 @@ def call_scorer(
             warnings.simplefilter("ignore")  # nan says that a score is undefined
             value: Any = metric.scorer(estimator, predictions, y, **extra)
     except (ValueError, AttributeError) as error:  # the latter: no predict_proba here
-        if undefined_is_nan and isinstance(error, ValueError):
+        if not strict and isinstance(error, ValueError):
             return math.nan
         raise InvalidInputError(
             f"scoring={metric.name!r} cannot score these held-out predictions: {error}",

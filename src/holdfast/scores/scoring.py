@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.gaussian import SecondMoments
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metric import Metric
-from holdfast.scores.probabilities import Sigmoids, class_index, happened, shares, sigmoids
+from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoids
 from holdfast.scores.scorers import call_scorer
 
 __all__ = [
@@ -44,6 +45,7 @@ MAX_SPLITS = 1000
 MAX_COLUMNS = 100
 
 _BATCH = 1 << 16  # values in a cache
+_OF_TARGETS = ("", "_mean", "_se")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +101,6 @@ class Scores:
     @classmethod
     def joined(cls, parts: Sequence[Scores]) -> Scores:
         """Return the scores at several grids of alphas as those at one."""
-        if len(parts) == 1:
-            return parts[0]
         known = [f.name for f in fields(cls) if getattr(parts[0], f.name) is not None]
         return cls(**{name: np.concatenate([getattr(s, name) for s in parts]) for name in known})
 
@@ -160,24 +160,15 @@ def score_experiments(
     rows : (k,) ndarray
         Experiment j tests ``rows[ptr[j]:ptr[j + 1]]``; a row may be tested more than once.
     ptr : (n_experiments + 1,) ndarray
-        Where each experiment starts and ends.
-    y : (m, v) ndarray or (m,) labels
-        Targets of all rows.
-    weights : (m,) ndarray
-        Weights of all rows. Rows of weight zero are left out, and so is an experiment whose test
-        rows all have weight zero: its split is nan and counts in no mean.
-    groups : (m,) ndarray, optional
-        Groups of all rows, for a scorer that takes them.
+    y, weights, groups : ndarray
+        Targets (m, v) or labels (m,), weights (m,), and groups (m,) of all rows. Rows of weight
+        zero are left out, and so is an experiment without others: its split is nan and counts in
+        no mean.
     each_target : bool
         Also give `per_target_mean` and `per_target_se` if that takes a scorer call for each
         target and experiment. Sums over rows give them anyway.
     moments : callable, optional
         Makes the second moments of the test rows, for scores of their distribution.
-
-    Raises
-    ------
-    InvalidInputError
-        If every test row has weight zero, or the scorer refuses the pooled predictions.
 
     Notes
     -----
@@ -185,39 +176,36 @@ def score_experiments(
     alpha and, with at most `MAX_SPLITS` experiments, for every alpha and experiment; beyond that
     number splits, mean, std and se are nan.
 
-    `se` is ``std(splits, ddof=1) / sqrt(n)`` over the n experiments that have weight. Where R² of
-    a single row is undefined, it is that of the pooled score, a function of a mean over rows.
-    Experiments count as exchangeable and independent, which those with overlapping test rows are
-    not.
+    `se` is ``std(splits, ddof=1) / sqrt(n)`` over the n experiments that have weight: they count as
+    independent, which those with overlapping test rows are not. Where R² of a single row is
+    undefined, it is that of the pooled score, a function of a mean over rows.
     """
-    if metric.density:
+    if metric.of == "densities":
         if moments is None:
             metric.refuse_density("this answer")
         else:
             predictions = density_rows(moments(), np.diff(ptr))
-    w, keep = weights[rows], None
-    n, used = len(ptr) - 1, np.flatnonzero(np.diff(ptr))
-    if not (w > 0).all():
-        keep = np.flatnonzero(w > 0)
+    w, n = weights[rows], len(ptr) - 1
+    live = w > 0
+    if not live.all():
+        keep = np.flatnonzero(live)
+        rows, w, predictions = rows[keep], w[keep], predictions[:, keep]
         ptr = np.searchsorted(keep, ptr)
-        used = np.flatnonzero(np.diff(ptr))
-        rows, w = rows[keep], w[keep]
     if not rows.size:
         raise InvalidInputError(NO_WEIGHT, argument="sample_weight")
+    used = np.flatnonzero(np.diff(ptr))
     tested = _Tested(
         metric,
         y[rows],
-        np.ones(w.size) if metric.density else w,
+        np.ones(w.size) if metric.of == "densities" else w,
         w if metric.classes is None else shares(rows, w),
         np.append(ptr[used], ptr[-1]),
         None if groups is None or not metric.takes_groups else groups[rows],
     )
     if metric.row_value is not None:
-        found = _from_sums(tested, predictions, keep)
+        found = _from_sums(tested, predictions)
     else:
-        found = _called(
-            tested, predictions if keep is None else predictions[:, keep], each_target=each_target
-        )
+        found = _called(tested, predictions, each_target=each_target)
     if used.size == n:
         return found
     splits = np.full((len(predictions), n), np.nan)
@@ -229,17 +217,9 @@ def score_experiments(
 class _Tested:
     """Test rows of positive weight, one experiment after the other, and how they are scored.
 
-    Attributes
-    ----------
-    metric : Metric
-    y : (k, v) ndarray
-        Targets, or labels of shape (k,) of a classifier.
-    weights, share : (k,) ndarray
-        What rows weigh in the score, and in sigmoids, where rows tested n times count 1/n.
-    ptr : (n + 1,) ndarray
-        Experiment j has the rows ``ptr[j]:ptr[j + 1]``, at least one.
-    groups : (k,) ndarray or None
-        Group of each row, for a scorer that takes groups.
+    Targets (k, v) or labels (k,); what rows weigh in the score, and in sigmoids, where those tested
+    n times count 1/n; where each experiment, of one row at least, starts; and groups (k,) for a
+    scorer that takes them.
     """
 
     metric: Metric
@@ -250,24 +230,19 @@ class _Tested:
     groups: AnyArray | None
 
 
-def _from_sums(tested: _Tested, predictions: FloatArray, keep: IntArray | None) -> Scores:
-    """Return the scores from sums over rows, a few alphas at a time: as many as fit into a cache.
-
-    `keep` are the places of the rows that have weight, None for all.
-    """
+def _from_sums(tested: _Tested, predictions: FloatArray) -> Scores:
+    """Return scores from sums over rows, of as many alphas at a time as fit into a cache."""
     metric, ptr, w = tested.metric, tested.ptr, tested.weights[:, None]
     y, starts = metric.targets(tested.y), ptr[:-1]
     total, size, weighted = w.sum(), _sums(w, starts), bool((w != 1.0).any())
-    of_all = of_each = np.zeros(1)
-    if metric.relative:
+    of_all, of_each, single = np.zeros(1), np.zeros((1, 1)), False
+    if metric.form == "relative":
         of_all, of_each = variances(y, w, ptr[[0, -1]])[0], variances(y, w, ptr)
-    undefined = metric.relative and bool((np.diff(ptr) < 2).any())
+        single = bool((np.diff(ptr) < 2).any())
     parts, batch = [], max(1, _BATCH // max(1, tested.y.size))
     for i in range(0, len(predictions), batch):
-        p = predictions[i : i + batch]
-        p = p if keep is None else p[:, keep]
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
-            values = row_values(metric, p, y, tested.share)
+            values = row_values(metric, predictions[i : i + batch], y, tested.share)
             if weighted:
                 values *= w
             sums = _sums(values, starts)  # (b, n, v)
@@ -275,26 +250,18 @@ def _from_sums(tested: _Tested, predictions: FloatArray, keep: IntArray | None) 
             pooled = _finite(metric.finish(mean, of_all))
             own = _finite(metric.finish(sums / size, of_each))
             terms = None
-            if undefined:
+            if single:
                 slope = metric.slope(mean, of_all)[:, None]
                 terms = slope * (sums - size * mean[:, None]) / total
             parts.append(Scores.of_targets(pooled, own, terms))
-    return Scores.joined(parts)
+    return Scores.joined(parts) if len(parts) > 1 else parts[0]
 
 
 def row_values(metric: Metric, p: FloatArray, y: FloatArray, share: FloatArray) -> FloatArray:
     """Return the values (b, k, v) of rows whose weighted mean makes the score.
 
-    Parameters
-    ----------
-    metric : Metric
-        A function of a mean over rows.
-    p : (b, k, v) ndarray
-        Predictions, or decision values.
-    y : (k, v) ndarray
-        From `Metric.targets`.
-    share : (k,) ndarray
-        What rows weigh in the sigmoids that make probabilities of decision values.
+    Of predictions (b, k, v), and y from `Metric.targets`; `share` (k,) is what rows weigh in the
+    sigmoids that make probabilities of decision values.
     """
     assert metric.row_value is not None
     if metric.of == "probabilities":
@@ -306,6 +273,8 @@ def _sums(values: FloatArray, starts: IntArray) -> FloatArray:
     """Return the sums of the rows (…, k, v) from each start to the next: (…, n, v)."""
     if len(starts) == values.shape[-2]:  # one row in every experiment
         return values
+    if len(starts) == 1:
+        return np.asarray(values.sum(axis=-2, keepdims=True))
     return np.asarray(np.add.reduceat(values, starts, axis=-2))
 
 
@@ -366,25 +335,19 @@ def _called(tested: _Tested, predictions: FloatArray, *, each_target: bool) -> S
     metric, y, ptr, w = tested.metric, tested.y, tested.ptr, tested.weights
     a, n, equal = len(predictions), len(ptr) - 1, bool((w == w[0]).all())
     pooled, splits = np.empty(a), np.full((a, n), np.nan)
-
-    def call(part: slice, p: FloatArray, whole: bool, made: Callable[[], Sigmoids]) -> float:
-        return call_scorer(
-            metric,
-            y[part],
-            p[part],
-            None if equal else w[part],
-            None if tested.groups is None else tested.groups[part],
-            made,
-            undefined_is_nan=not whole,
-        )
-
     for i, p in enumerate(predictions):
         made = cache(partial(_sigmoids, tested, p))
-        pooled[i] = call(slice(None), p, True, made)
+
+        def call(part: slice, whole: bool = False, p: FloatArray = p, made: Any = made) -> float:
+            weights = None if equal else w[part]
+            groups = None if tested.groups is None else tested.groups[part]
+            return call_scorer(metric, y[part], p[part], weights, groups, made, strict=whole)
+
+        pooled[i] = call(slice(None), True)
         if n == 1:
             splits[i] = pooled[i]
         elif n <= MAX_SPLITS:
-            splits[i] = [call(slice(*ends), p, False, made) for ends in pairwise(ptr)]
+            splits[i] = [call(slice(*ends)) for ends in pairwise(ptr)]
     mean, std, se = summary(splits)
     if np.diff(ptr).min() < 2:  # the score of a single row (F1) says nothing about the error
         se = np.full(a, np.nan)
@@ -397,69 +360,45 @@ def _called(tested: _Tested, predictions: FloatArray, *, each_target: bool) -> S
         _called(replace(rows, y=y[:, [t]]), predictions[:, :, [t]], each_target=False)
         for t in range(y.shape[1])
     ]
-
-    def columns(name: str) -> FloatArray:
-        return np.array([getattr(one, name) for one in each]).T
-
-    found = replace(found, per_target=columns("pooled"))
+    pooled, mean, se = (
+        np.array([getattr(one, name) for one in each]).T for name in ("pooled", "mean", "se")
+    )
     if not each_target:
-        return found
-    return replace(found, per_target_mean=columns("mean"), per_target_se=columns("se"))
+        return replace(found, per_target=pooled)
+    return replace(found, per_target=pooled, per_target_mean=mean, per_target_se=se)
 
 
 def _sigmoids(tested: _Tested, decision: FloatArray) -> Sigmoids:
     """Return what turns decision values (k, v) of the tested rows into probabilities."""
-    assert tested.metric.classes is not None
-    index = class_index(tested.y, tested.metric.classes)
-    return sigmoids(decision[None], happened(index, decision.shape[1]), tested.share)
+    happen = happened(tested.metric.targets(tested.y), decision.shape[1])
+    return sigmoids(decision[None], happen, tested.share)
 
 
-def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
-    """Return the scores of all targets from the scores of blocks of targets.
+def combine(parts: Sequence[Scores], sizes: Sequence[int]) -> Scores:
+    """Return the scores of all targets from those of blocks of so many targets (regression only).
 
-    Parameters
-    ----------
-    scores_list : sequence of Scores
-        One for each block, of the same experiments, rows and weights. Regression only.
-    sizes : sequence of int
-        Number of targets in each block.
-
-    Notes
-    -----
-    The score of all targets is the uniform average over targets. That is what the scikit-learn
-    regression metrics do, so the result is that of scoring all targets at once. A scorer written by
-    a user that mixes targets in another way gets the average of its values on the blocks. Where
-    the standard error takes more than the splits, it is the average of those of the blocks, which
-    is never smaller.
+    The average over targets: what scikit-learn's regression metrics are. A scorer written by a user
+    that mixes targets in another way gets the average of its values on the blocks. Where the
+    standard error takes more than the splits, it is the average of those of the blocks, which is
+    never smaller.
     """
     share = np.asarray(sizes, dtype=np.float64) / sum(sizes)
 
     def average(name: str) -> FloatArray:
-        return np.asarray(
-            sum(w * getattr(s, name) for w, s in zip(share, scores_list, strict=True))
-        )
+        return np.asarray(sum(w * getattr(s, name) for w, s in zip(share, parts, strict=True)))
 
     def joined(name: str, single: str) -> FloatArray | None:
-        parts = [
+        each = [
             getattr(s, name) if s.per_target is not None else getattr(s, single)[:, None]
-            for s in scores_list
+            for s in parts
         ]
-        return None if any(part is None for part in parts) else np.hstack(parts)
+        return None if any(one is None for one in each) else np.hstack(each)
 
     splits, se = average("splits"), average("se")
     # An experiment without weight is nan throughout and counts in no mean.
-    used = ~np.all([np.isnan(s.splits).all(axis=0) for s in scores_list], axis=0)
-    own = splits[:, used]
+    own = splits[:, ~np.all([np.isnan(s.splits).all(axis=0) for s in parts], axis=0)]
     mean, std, over_splits = summary(own)
     if own.size and np.isfinite(own).all() and np.isfinite(se).all():
         se = over_splits
-    return Scores(
-        average("pooled"),
-        splits,
-        mean,
-        std,
-        se,
-        joined("per_target", "pooled"),
-        joined("per_target_mean", "mean"),
-        joined("per_target_se", "se"),
-    )
+    each = {f"per_target{of}": joined(f"per_target{of}", of[1:] or "pooled") for of in _OF_TARGETS}
+    return Scores(average("pooled"), splits, mean, std, se, **each)

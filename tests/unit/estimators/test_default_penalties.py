@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from holdfast.scores.penalties import ABOVE, BELOW, COUNT, default_penalties
+from holdfast.scores.choice import ABOVE, BELOW, COUNT, default_penalties
 from sklearn.model_selection import KFold
 
 from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV
