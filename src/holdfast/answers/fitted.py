@@ -40,8 +40,7 @@ from holdfast.scores.errors import (
     row_mean,
 )
 from holdfast.scores.scoring import Scores, score_experiments
-from holdfast.scores.units import Units, codes_of, held_out_units, rows_in_order, units_of
-from holdfast.splitters.base import Splitter
+from holdfast.scores.units import Units, codes_of, units_of
 from holdfast.splitters.cv import as_experiments
 
 __all__ = ["Estimator", "Fitted", "LeftOut"]
@@ -143,13 +142,9 @@ class Fitted:
 
     def held_out_together(self, *, joint: bool = False) -> Units:
         """Return what the experiments hold out together: rows, groups, or blocks of rows."""
-        experiments, groups = self.training.experiments, self.training.groups
-        weights = self.training.weights
-        used = weights > 0
-        placed = isinstance(self.objective.cv, Splitter)
-        if not placed and held_out_units(experiments, groups, used.size, used) is None:
-            placed = rows_in_order(experiments, self.training.Y, weights)
-        return units_of(experiments, groups, weights, placed=placed, joint=joint)
+        training, cv = self.training, self.objective.cv
+        rows = training.groups, training.Y, training.weights
+        return units_of(training.experiments, cv, *rows, joint=joint)
 
     @cached_property
     def coefficients(self) -> Fit:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, warn
 from holdfast.scores.scoring import MAX_COLUMNS, Scores
@@ -91,17 +91,10 @@ def _fault(grid: AnyArray, name: str) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Penalties:
-    """The penalties to compare for one kernel.
+    """The penalties (a,) to compare for one kernel, increasing.
 
-    Attributes
-    ----------
-    alphas : ndarray of shape (a,)
-        Increasing.
-    unit : float or None
-        What the steps of a default grid count from; None: the user's own grid, which is never
-        extended.
-    first : int
-        Steps from the unit to the smallest penalty.
+    Those of a default grid are steps from a unit, beginning at the `first`. No unit: the user's own
+    grid, which is never extended.
     """
 
     alphas: FloatArray
@@ -151,15 +144,8 @@ def extended(
 ) -> tuple[FloatArray, Scores]:
     """Return the penalties compared and their scores, beyond an end of a default grid if need be.
 
-    Parameters
-    ----------
-    penalties : Penalties
-    scores : Scores
-        Of these penalties.
-    best : ndarray of int
-        Places of the best of them, one for each choice to be made.
-    score : callable
-        From further penalties to their scores.
+    From the scores of the penalties, the places of the best of them, one for each choice to be
+    made, and a function from further penalties to their scores.
     """
     alphas, unit, first = penalties.alphas, penalties.unit, penalties.first
     a, shown = alphas.size, scores.pooled
@@ -201,38 +187,29 @@ class Choice:
 def choose(
     scores: Scores, alphas: FloatArray, *, pooled: bool, rule: str, per_target: bool
 ) -> Choice:
-    """Return the chosen penalty.
+    """Return the chosen penalty, of a grid (a,) that increases.
 
-    Parameters
-    ----------
-    scores : Scores
-    alphas : (a,) ndarray
-        The grid, increasing.
-    pooled : bool
-        Whether to compare pooled scores, or else means over experiments.
-    rule : {"best", "1se"}
-        The best score, or the largest alpha whose score is within one standard error of it.
-    per_target : bool
-        Whether to choose an alpha for each target. Scores of a single target give arrays of
-        length one.
-
-    Raises
-    ------
-    InvalidInputError
-        If no alpha has a defined score, or the rule needs a missing standard error.
-
-    Notes
-    -----
-    Among equal scores (to 12 significant figures) the largest alpha wins, the most regularised
-    model; an alpha with an undefined (nan) score is never chosen. "1se" takes the standard error at
-    the best alpha; with `per_target` each target has its own standard error.
+    By pooled scores, or else by means over experiments; one for all targets or, `per_target`, one
+    for each, and then single targets give arrays of length one, too. The rule "best" takes the best
+    score, "1se" the largest alpha whose score is within one standard error, at the best alpha, of
+    it. Among equal scores (to 12 significant figures) the largest alpha wins, the most regularised
+    model; an alpha with an undefined (nan) score is never chosen. If all are undefined, or the rule
+    needs a missing standard error, it is an InvalidInputError.
     """
     table, se = scores.per_target if pooled else scores.per_target_mean, scores.per_target_se
     if not per_target or table is None:  # (a, v) with v = 1
         table, se = (scores.pooled if pooled else scores.mean)[:, None], scores.se[:, None]
-    undefined = np.asarray(np.isnan(table).all(axis=0))
-    if undefined.any():
-        raise InvalidInputError(_nothing_defined(undefined, pooled=pooled), argument="scoring")
+    if undefined := int(np.isnan(table).all(axis=0).sum()):
+        what = "the pooled score" if pooled else "the mean score over experiments"
+        whose = f" of {undefined} of {table.shape[1]} targets" if table.shape[1] > 1 else ""
+        remedy = "check the held-out predictions for infinities"
+        if not pooled:
+            remedy = "use pooled=True or larger test sets"
+        raise InvalidInputError(
+            f"{what}{whose} is undefined (nan) for every alpha: choose another scoring, or "
+            f"{remedy}",
+            argument="scoring",
+        )
     largest = np.nanmax(table, axis=0)
     tie = TIE * np.abs(largest)
     best = indices = largest_within(table, largest - tie)
@@ -257,17 +234,6 @@ def choose(
 def largest_within(table: FloatArray, bound: FloatArray | float) -> IntArray:
     """Return for each column the last index whose score is at least its bound."""
     return np.asarray(len(table) - 1 - (table >= bound)[::-1].argmax(axis=0), dtype=np.int64)
-
-
-def _nothing_defined(undefined: BoolArray, *, pooled: bool) -> str:
-    what = "the pooled score" if pooled else "the mean score over experiments"
-    whose = f" of {undefined.sum()} of {len(undefined)} targets" if len(undefined) > 1 else ""
-    remedy = (
-        "choose another scoring, or check the held-out predictions for infinities"
-        if pooled
-        else "use pooled=True, larger test sets, or another scoring"
-    )
-    return f"{what}{whose} is undefined (nan) for every alpha: {remedy}"
 
 
 def warn_at_edge(best: IntArray, alphas: FloatArray) -> None:

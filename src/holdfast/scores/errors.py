@@ -54,16 +54,8 @@ class NoRowMean(NotSupportedError):
 class RowMean:
     """A score that is a mean over rows, or the root of one; made by `row_mean`.
 
-    Attributes
-    ----------
-    metric : Metric
-    labels : ndarray of shape (m, v) or (m,)
-    weights : ndarray of shape (m,)
-        What the rows of the data weigh in that mean.
-    variance : ndarray of shape (v,) or (1,)
-        Of the targets, which R² is relative to.
-    per_target : bool
-        Whether each target has a score of its own.
+    Of targets (m, v) or labels (m,) and weights (m,) of all rows; R² is relative to the `variance`
+    of the targets. `per_target` says whether each has a score of its own.
     """
 
     metric: Metric
@@ -107,13 +99,7 @@ def row_mean(
     *,
     per_target: bool,
 ) -> RowMean:
-    """Return a score of the tested rows as a mean over them.
-
-    Raises
-    ------
-    NoRowMean
-        If it is none.
-    """
+    """Return a score of the tested rows as a mean over them; if it is none, raise NoRowMean."""
     found = RowMean(metric, labels, weights, np.zeros(1), per_target)
     if metric.form == "area":
         return found
@@ -159,19 +145,10 @@ def _placements(decision: FloatArray, positive: AnyArray, weights: FloatArray) -
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Scores (c,), or means over rows that become scores, with their standard errors.
+    """Scores (c,), or means over rows that become a `score`, with their standard errors (c,).
 
-    Attributes
-    ----------
-    mean, standard_error : ndarray of shape (c,)
-    freedom : int or None
-        Degrees of freedom of the standard error; None: very many.
-    score : RowMean or None
-        What the mean becomes; None: it is the score.
-    bias : ndarray of shape (c,) or float
-        What was subtracted from the mean.
-    inflation : ndarray of shape (c,) or float
-        Standard error over that of independent units.
+    Those have some degrees of freedom, None being very many, and are the `inflation` of those of
+    independent units; a `bias` was subtracted from the means.
     """
 
     mean: FloatArray

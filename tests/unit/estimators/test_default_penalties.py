@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from holdfast.scores.choice import ABOVE, BELOW, COUNT, default_penalties
 from sklearn.model_selection import KFold
 
 from holdfast import KernelMixtureCV, KernelRidgeClassifierCV, KernelRidgeCV
@@ -12,6 +11,7 @@ from holdfast.exceptions import GridEdgeWarning
 from holdfast.kernels import RBF, Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.kernels.typical import total_eigenvalue
+from holdfast.scores.choice import ABOVE, BELOW, COUNT, default_penalties
 from reference.retrain import retrain
 
 
