@@ -120,22 +120,24 @@ def summary(
     The standard error is nan with fewer than two splits, or where one is undefined. It is that of
     the sum of `terms` (a, n, …) about zero, se² = n/(n − 1) Σ t², if these are given.
     """
-    n, defined = splits.shape[1], np.isfinite(splits)
-    count = defined.sum(axis=1)
-    if n and defined.all():
-        mean = splits.sum(axis=1) / n
+    n, total = splits.shape[1], splits.sum(axis=1)
+    count: Any = n
+    if n and np.isfinite(total).all():
+        mean = total / n
         deviation = splits - mean[:, None]
     else:
+        defined = np.isfinite(splits)
+        count = defined.sum(axis=1)
         mean = np.where(defined, splits, 0.0).sum(axis=1) / np.maximum(count, 1)
         deviation = np.where(defined, splits - mean[:, None], 0.0)
         mean = np.where(count > 0, mean, np.nan)
-    square = np.square(deviation).sum(axis=1)
-    std = np.where(count > 0, np.sqrt(square / np.maximum(count, 1)), np.nan)
+    square = np.square(deviation, out=deviation).sum(axis=1)
+    std = np.sqrt(np.where(count, square / np.maximum(count, 1), np.nan))
     if n < 2:
         return mean, std, np.full(mean.shape, np.nan)
-    if terms is None:
-        return mean, std, np.where(count == n, np.sqrt(square / (n - 1) / n), np.nan)
-    return mean, std, np.sqrt(np.square(terms).sum(axis=1) * (n / (n - 1)))
+    if terms is not None:
+        return mean, std, np.sqrt(np.square(terms).sum(axis=1) * (n / (n - 1)))
+    return mean, std, np.sqrt(np.where(count == n, square / (n - 1) / n, np.nan))
 
 
 def score_experiments(
