@@ -86,4 +86,4 @@ def _curve(
 
 def model_scale(model: CrossValidatedKernelRidge) -> Printed:
     """Return how the scores of a model are shown."""
-    return printed(model._objective().scoring.name)
+    return printed(model._fitted_state().objective.scoring.name)

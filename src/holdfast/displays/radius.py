@@ -171,7 +171,7 @@ def _baseline(model: CrossValidatedKernelRidge) -> float:
     mean = np.average(training.Y, axis=0, weights=training.weights)
     constant = np.broadcast_to(mean, training.Y.shape)
     found = score_experiments(
-        model._objective().scoring,
+        model._fitted_state().objective.scoring,
         constant[None],
         np.arange(len(constant)),
         np.array([0, len(constant)]),

@@ -335,10 +335,11 @@ def _merge(
     candidates: Sequence[Candidate], finished: Sequence[tuple[FloatArray, Scores]], pooled: bool
 ) -> dict[str, Any]:
     """Return one table for all candidates: their arguments, penalties and scores."""
-    parts = [cv_results(scores, alphas) for alphas, scores in finished]
+    parts = [cv_results(scores, alphas, pooled) for alphas, scores in finished]
     merged: dict[str, Any] = {
         key: np.concatenate([part[key] for part in parts]) if len(parts) > 1 else column
         for key, column in parts[0].items()
+        if key not in ("params", "rank_test_score")
     }
     sizes = [alphas.size for alphas, _ in finished]
     merged |= argument_columns([c.params for c in candidates], sizes, merged["alpha"])

@@ -63,7 +63,10 @@ def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
     try:
         grid = np.atleast_1d(np.asarray(alphas))
     except ValueError:  # ragged lists
-        grid = np.empty((1, 1), dtype=object)
+        raise InvalidInputError(
+            f"{name} must be a number or a one-dimensional list of numbers, got {alphas!r}",
+            argument=name,
+        ) from None
     if fault := _fault(grid, name):
         raise InvalidInputError(f"{name} must {fault}", argument=name)
     return np.sort(grid.astype(np.float64))
@@ -72,7 +75,7 @@ def check_alphas(alphas: Any, name: str = "alphas") -> FloatArray:
 def _fault(grid: AnyArray, name: str) -> str | None:
     """Return what a grid of penalties must be and is not."""
     if grid.ndim > 1:
-        return f"be a number or a one-dimensional list of numbers, got shape {grid.shape}"
+        return f"be a number or one-dimensional, got an array of shape {grid.shape}"
     if grid.size == 0:
         return "hold at least one value, got none: pass penalties, or None for a default"
     if grid.dtype.kind not in "iuf":
@@ -260,14 +263,17 @@ def warn_at_edge(best: IntArray, alphas: FloatArray) -> None:
 # --- the table of scores --------------------------------------------------------------------------
 
 
-def cv_results(scores: Scores, alphas: FloatArray) -> dict[str, Any]:
+def cv_results(scores: Scores, alphas: FloatArray, pooled: bool) -> dict[str, Any]:
     """Return the scores as a dictionary of columns, one entry for each alpha.
+
+    Ranks are those of pooled scores, or else of means over experiments.
 
     Notes
     -----
     The keys: ``alpha``, ``mean_test_score``, ``std_test_score``, ``se_test_score``,
-    ``pooled_test_score``, ``rounding`` (the estimated rounding error of held-out predictions, in
-    standard deviations of y), ``split{i}_test_score`` for at most 100 experiments, and
+    ``pooled_test_score``, ``rank_test_score`` (1 is best, equal scores share the smaller number,
+    undefined ones come last), ``rounding`` (the estimated rounding error of held-out predictions,
+    in standard deviations of y), ``split{i}_test_score`` for at most 100 experiments, and
     ``target_test_score`` of shape (a, v) with more than one target (without it the dictionary is
     ready for ``pandas.DataFrame``).
     """
@@ -277,6 +283,7 @@ def cv_results(scores: Scores, alphas: FloatArray) -> dict[str, Any]:
             columns[f"split{i}_test_score"] = split.copy()
     columns["mean_test_score"], columns["std_test_score"] = scores.mean, scores.std
     columns["se_test_score"], columns["pooled_test_score"] = scores.se, scores.pooled
+    columns["rank_test_score"] = rank(scores.pooled if pooled else scores.mean)
     if scores.rounding is not None:
         columns["rounding"] = scores.rounding
     if scores.per_target is not None:
