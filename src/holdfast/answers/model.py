@@ -17,13 +17,12 @@ from holdfast.answers.training import TrainingData
 from holdfast.basis import Selector
 from holdfast.basis.resolve import resolve_basis
 from holdfast.core.data import WeightedData
-from holdfast.core.experiments import Experiments
+from holdfast.core.experiments import Experiments, Tasks, resolve
 from holdfast.core.features import basis_epsilon
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import Plan, make_plan
 from holdfast.core.predict import Prediction, predict_with_error
 from holdfast.core.smoother import OtherBasis, Smoother
-from holdfast.core.tasks import Tasks, resolve
 from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.smoothers import make_smoother, require_symmetric

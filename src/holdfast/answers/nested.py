@@ -29,11 +29,10 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.training import Objective
-from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments, Ragged, Tasks, resolve
 from holdfast.core.plan import GEMM, PLANNED, TOUCH, estimate, make_plan
 from holdfast.core.predict import predict
 from holdfast.core.smoother import Sizes, Smoother
-from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError

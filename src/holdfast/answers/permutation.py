@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
-from holdfast.core.experiments import Ragged
+from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.plan import PLANNED, estimate
-from holdfast.core.tasks import Tasks
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError

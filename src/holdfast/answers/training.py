@@ -11,8 +11,7 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.trend import Trend
 from holdfast.core.data import Unpenalised
-from holdfast.core.experiments import Experiments
-from holdfast.core.tasks import Policy
+from holdfast.core.experiments import Experiments, Policy
 from holdfast.scores.choice import Choice, choose
 from holdfast.scores.metric import Metric
 from holdfast.scores.scoring import Scores

@@ -323,12 +323,12 @@ def _typed(
         notes.append("Decimals are written with a comma.")
     foreign: dict[str, list[str]] = {}
     for column, values in texts.items():
-        made, kind, told = _converted(values, comma, wanted.get(column))
+        made, kind, remarks = _converted(values, comma, wanted.get(column))
         columns[column], kinds[column] = made, kind
-        if told and kind == "number":
-            foreign[column] = told
-        elif told:
-            notes.append(f"{quoted(column)}: {told[0]}")
+        if remarks and kind == "number":
+            foreign[column] = remarks
+        elif remarks:
+            notes.append(f"{quoted(column)}: {remarks[0]}")
     for column, cells in foreign.items():
         example = pd.Series(texts[column]).eq(cells[0]).to_numpy().nonzero()[0][0]
         total = int((columns[column].isna() & texts[column].notna()).sum())
@@ -477,9 +477,9 @@ def _dates(values: Any, known: Any) -> tuple[Any, list[str]] | None:
     if not found:
         return None
     how, made = found[0]
-    told = []
+    remarks = []
     if len(found) > 1 and not found[1][1].equals(made):
-        told = [
+        remarks = [
             f"read as day before month ({safe(known.iloc[0])} is {made.dropna().iloc[0]:%d %B %Y})."
         ]
-    return made.astype("datetime64[us]"), told
+    return made.astype("datetime64[us]"), remarks

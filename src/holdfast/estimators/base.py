@@ -27,10 +27,10 @@ from holdfast.answers.trend import (
     refuse_matrix,
     trend_of,
 )
+from holdfast.core.experiments import POLICIES
 from holdfast.core.features import StandardisedColumns
-from holdfast.core.lapack import pieces_alone
+from holdfast.core.lapack import shared_threads
 from holdfast.core.predict import PATHS
-from holdfast.core.tasks import POLICIES
 from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
@@ -186,7 +186,9 @@ class CrossValidatedKernelRidge(
         """
         with unchanged_on_error(self):
             training, candidates = self._prepare(X, y, sample_weight, groups)
-            with pieces_alone(training.weights.size):  # few rows gain nothing from BLAS threads
+            with shared_threads(
+                training.weights.size, np.inf
+            ):  # few rows gain nothing from BLAS threads
                 candidates, further = self._begin(training, candidates)
                 grids = self._penalties(training, candidates)
                 self._publish(search(training, self._objective(), candidates, grids, further))

@@ -20,7 +20,7 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import make_model
 from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
 from holdfast.answers.training import TrainingData
-from holdfast.core.lapack import pieces_alone
+from holdfast.core.lapack import shared_threads
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
 from holdfast.data.dask import local
@@ -221,7 +221,7 @@ rule, jitter, path, memory_limit, random_state, verbose
                     remedies=("weights_per_target",),
                 )
             training, candidates = self._prepare(X, y, sample_weight, groups)
-            with pieces_alone(training.weights.size):
+            with shared_threads(training.weights.size, np.inf):
                 self._fit_targets(training, candidates)
         return self
 

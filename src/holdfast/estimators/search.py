@@ -19,10 +19,10 @@ from holdfast.answers.model import Model, make_model
 from holdfast.answers.rows import DataProvider, warn_of_selection
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
+from holdfast.core.experiments import Tasks
 from holdfast.core.gaussian import second_moments
-from holdfast.core.lapack import SMALL, piece_threads, run_pieces
-from holdfast.core.plan import MOST_PREDICTIONS, Plan
-from holdfast.core.tasks import Tasks
+from holdfast.core.lapack import KEPT, SMALL, piece_threads, run_pieces
+from holdfast.core.plan import Plan
 from holdfast.estimators.inputs import takes_objects
 from holdfast.estimators.widths import family, warn_at_end
 from holdfast.kernels.grid import Candidate
@@ -101,7 +101,7 @@ class Planned:
         fitted, tasks = self.fitted, self.tasks
         training, model, objective = fitted.training, fitted.model, fitted.objective
         v, k, a = training.Y.shape[1], tasks.test.values.size, alphas.size
-        room = min(MOST_PREDICTIONS, int(training.memory / 40))
+        room = min(KEPT, int(training.memory / 40))
         step = v if training.labels.ndim == 1 else max(1, room // (a * k))
         parts, sizes = [], []
         for start in range(0, v, step):
