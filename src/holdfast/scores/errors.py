@@ -17,7 +17,7 @@ from scipy.stats import norm, t
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.scores.metric import Metric
+from holdfast.scores.metric import Metric, placements
 from holdfast.scores.probabilities import shares
 from holdfast.scores.scoring import row_values, variances
 from holdfast.scores.units import codes_of
@@ -73,10 +73,16 @@ class RowMean:
         """Return values (k, c) of predictions (k, v) of rows; c is the number of scores."""
         metric, labels, w = self.metric, self.labels[rows], self.weights[rows]
         if metric.form == "area":
-            assert metric.classes is not None
-            return _placements(predictions[:, 0], np.asarray(labels == metric.classes[1]), w)
+            values = placements(predictions[:, 0], metric.positive(labels), w)
+            if np.isnan(values).any():
+                raise InvalidInputError(
+                    "the area under the ROC curve needs rows of both classes in every part of the "
+                    "data that is scored by itself. Use fewer splits or partitions that keep the "
+                    "classes."
+                )
+            return values[:, None]
         y, share = metric.targets(labels), shares(rows, w)
-        values: FloatArray = row_values(metric, predictions[None], y, share)[0]
+        values = np.asarray(row_values(metric, predictions[None], y, share)[0])
         if self.root:
             return values
         values = metric.finish(values, self.variance)
@@ -113,31 +119,6 @@ def row_mean(
     if not (variance > 0).all():
         raise NoRowMean(metric.name)
     return RowMean(metric, labels, weights, variance, per_target)
-
-
-def _placements(decision: FloatArray, positive: AnyArray, weights: FloatArray) -> FloatArray:
-    """Return values (k, 1) with the area under the ROC curve as weighted mean (DeLong 1988).
-
-    A row's placement is the share of rows of the other class that it is ranked above (positive)
-    or below (negative), half of ties. Values are the area plus the row's influence on it.
-    """
-    w1, w0 = np.where(positive, weights, 0.0), np.where(positive, 0.0, weights)
-    if not (w1.sum() > 0 and w0.sum() > 0):
-        raise InvalidInputError(
-            "the area under the ROC curve needs rows of both classes in every part of the data "
-            "that is scored by itself. Use fewer splits or partitions that keep the classes."
-        )
-    values, code = np.unique(decision, return_inverse=True)
-
-    def below(w: FloatArray) -> FloatArray:
-        """Return the share of weight below each value, half of that at it."""
-        here = np.bincount(code, weights=w, minlength=values.size)
-        return np.asarray((np.cumsum(here) - 0.5 * here)[code] / w.sum())
-
-    placement = np.where(positive, below(w0), 1.0 - below(w1))
-    area = float(w1 @ placement / w1.sum())
-    share = np.where(positive, w1.sum(), w0.sum()) / weights.sum()
-    return np.asarray((area + (placement - area) / share)[:, None])
 
 
 # --- means and their errors -----------------------------------------------------------------------

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, FloatArray
+from holdfast._typing import AnyArray, BoolArray, FloatArray
 from holdfast.exceptions import NotSupportedError
 from holdfast.scores.probabilities import class_index, of_own_class
 
-__all__ = ["KNOWN", "Metric", "Printed", "printed"]
+__all__ = ["KNOWN", "Metric", "Printed", "placements", "printed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,13 @@ class Metric:
         As the user gave it, or a description of a callable.
     row_value : callable or None
         (predictions (b, k, v), y) -> values (b, k, v) to be averaged with the row weights; None:
-        no function of such a mean, `scorer` is called.
+        not that of experiments and of all rows alike, each is scored by itself.
     of : {"values", "decisions", "probabilities", "densities"}
         What `row_value` takes: predictions of numbers with the targets (k, v); decision values, or
         class probabilities, with the index of each row's class (k, 1); or log densities.
     form : {"mean", "root", "relative", "area"}
         What the mean becomes: itself; its root; R², one minus its ratio to the variance of the
-        targets. "area": the scorer gives the area under the ROC curve.
+        targets. The area under the ROC curve is a mean of `placements`.
     sign : {1.0, -1.0}
         −1 for a mean, or a root, of losses.
     classes : ndarray or None
@@ -72,6 +72,11 @@ class Metric:
         if self.classes is None:
             return labels
         return class_index(labels, self.classes)[:, None].astype(float)
+
+    def positive(self, labels: AnyArray) -> BoolArray:
+        """Return which labels are the second of two classes."""
+        assert self.classes is not None
+        return np.asarray(labels == self.classes[1])
 
     def finish(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the score that a mean over rows becomes, elementwise.
@@ -138,11 +143,34 @@ def _squared_difference(p: FloatArray, index: FloatArray) -> FloatArray:
     return np.asarray(total / 2.0 if p.shape[-1] == 2 else total)
 
 
+def placements(decision: FloatArray, positive: BoolArray, weights: FloatArray) -> FloatArray:
+    """Return values (k,) with the area under the ROC curve as weighted mean; nan if undefined.
+
+    A row's placement is the share of rows of the other class that it is ranked above (positive)
+    or below (negative), half of ties. Values are the area plus the row's influence on it, so that
+    their variance is that of the area (DeLong, DeLong & Clarke-Pearson 1988).
+    """
+    w1, w0 = np.where(positive, weights, 0.0), np.where(positive, 0.0, weights)
+    if not (w1.sum() > 0 and w0.sum() > 0 and np.isfinite(decision).all()):
+        return np.full(decision.shape, np.nan)
+    values, code = np.unique(decision, return_inverse=True)
+
+    def below(w: FloatArray) -> FloatArray:
+        """Return the share of weight below each value, half of that at it."""
+        here = np.bincount(code, weights=w, minlength=values.size)
+        return np.asarray((np.cumsum(here) - 0.5 * here)[code] / w.sum())
+
+    placement = np.where(positive, below(w0), 1.0 - below(w1))
+    area = w1 @ placement / w1.sum()
+    share = np.where(positive, w1.sum(), w0.sum()) / weights.sum()
+    return np.asarray(area + (placement - area) / share)
+
+
 def _itself(values: FloatArray, _: FloatArray) -> FloatArray:
     return values
 
 
-#: Scores that need no scikit-learn, and the area under the ROC curve, by scikit-learn's names.
+#: Scores that need no scikit-learn, by its names.
 KNOWN: dict[str, Metric] = {
     metric.name: metric
     for metric in (

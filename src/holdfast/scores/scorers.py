@@ -68,10 +68,8 @@ def resolve_scoring(scoring: Any, *, classes: AnyArray | None = None) -> Metric:
     # A metric for the other kind of task: scikit-learn accepts or refuses it.
     if known is None or (known.of in ("values", "densities")) != (classes is None):
         return _called_metric(scoring, classes)
-    if known.row_value is None:
-        called = _called_metric(scoring, classes)
-        two = classes is not None and len(classes) == 2
-        return replace(called, form=known.form) if two else called
+    if known.form == "area" and classes is not None and len(classes) > 2:
+        return _called_metric(scoring, classes)
     name = scoring if isinstance(scoring, str) else _describe(scoring)
     return replace(known, name=name, classes=classes)
 

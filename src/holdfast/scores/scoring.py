@@ -1,7 +1,7 @@
 """Scores of many held-out experiments for every alpha: pooled, of each experiment and target.
 
 Functions of a mean over rows are computed from sums over rows, whatever the number of experiments;
-for all others the scorer is called.
+for all others each experiment is scored by itself, most of them by calling the scorer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.gaussian import SecondMoments
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.metric import Metric
+from holdfast.scores.metric import Metric, placements
 from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoids
 from holdfast.scores.scorers import call_scorer
 
@@ -333,7 +333,7 @@ def density_rows(moments: SecondMoments, sizes: IntArray) -> FloatArray:
 
 
 def _called(tested: _Tested, predictions: FloatArray, *, each_target: bool) -> Scores:
-    """Return the scores of predictions (a, k, v) by calling the scorer."""
+    """Return the scores of predictions (a, k, v), of experiments and of all rows by themselves."""
     metric, y, ptr, w = tested.metric, tested.y, tested.ptr, tested.weights
     a, n, equal = len(predictions), len(ptr) - 1, bool((w == w[0]).all())
     pooled, splits = np.empty(a), np.full((a, n), np.nan)
@@ -341,6 +341,9 @@ def _called(tested: _Tested, predictions: FloatArray, *, each_target: bool) -> S
         made = cache(partial(_sigmoids, tested, p))
 
         def call(part: slice, whole: bool = False, p: FloatArray = p, made: Any = made) -> float:
+            if metric.form == "area":
+                values = placements(p[part, 0], metric.positive(y[part]), w[part])
+                return float(w[part] @ values / w[part].sum())
             weights = None if equal else w[part]
             groups = None if tested.groups is None else tested.groups[part]
             return call_scorer(metric, y[part], p[part], weights, groups, made, strict=whole)
