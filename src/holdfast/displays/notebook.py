@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.displays.curve_data import CVCurve, kernel_curves
+from holdfast.displays.cv_curve import CVCurve, kernel_curves
 from holdfast.displays.words import number
 
 if TYPE_CHECKING:
