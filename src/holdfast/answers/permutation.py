@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.core.experiments import Ragged, Tasks
+from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
 from holdfast.data.numbers import whole_number
 from holdfast.data.seeds import seed_of
@@ -180,6 +181,8 @@ class _Asked:
     fitted : Fitted
     tasks : Tasks
     path : str
+    models : HeldOutModels or None
+        For scores of the distribution of held-out targets.
     columns, penalties : int
         How many permutations, and penalties, held-out predictions are there of at once.
     """
@@ -187,6 +190,7 @@ class _Asked:
     fitted: Fitted
     tasks: Tasks
     path: str
+    models: HeldOutModels | None
     columns: int
     penalties: int
 
@@ -196,14 +200,16 @@ class _Asked:
         training, objective = fitted.training, fitted.objective
         tasks = fitted.model.tasks(training.experiments)
         a, v, k = training.alphas.size, training.Y.shape[1], tasks.test.values.size
-        path = _path(fitted, tasks, count * v)
+        path, models = _path(fitted, tasks, count * v), None
+        if objective.scoring.density:
+            models = fitted.model.held_models(tasks, training.alphas[:1])
         room, penalties = max(1, BLOCK_DOUBLES // (k * v)), a
         if path == "spectral":
             fitted.model.smoother.factor(float(training.alphas.min()))  # shared by all copies
-            if objective.rule == "best" and not objective.scoring.density:
+            if objective.rule == "best" and models is None:
                 penalties = max(1, min(a, room // min(count, TOGETHER)))
         blocks = -(-count // max(1, room // penalties))  # of nearly equal size
-        return cls(fitted, tasks, path, -(-count // blocks), penalties)
+        return cls(fitted, tasks, path, models, -(-count // blocks), penalties)
 
     def scores(self, orders: list[IntArray]) -> tuple[FloatArray, FloatArray]:
         """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
@@ -215,10 +221,9 @@ class _Asked:
                 "permutation_test needs the rows in memory; this model was fitted on a Dask "
                 "collection. Fit it on X.compute()."
             )
-        judged, models = self.tasks, None
-        if objective.scoring.density:
-            models = fitted.model.held_models(self.tasks, alphas[:1])
-        elif objective.pooled and objective.rule == "best":  # experiments have no scores
+        judged = self.tasks
+        if objective.pooled and objective.rule == "best" and self.models is None:
+            # Single experiments are not needed.
             rows = self.tasks.test.values
             judged = replace(judged, test=Ragged(rows, np.array([0, rows.size])))
         single = v == 1 and objective.classes is None
@@ -232,7 +237,7 @@ class _Asked:
             some = alphas[start : start + self.penalties]
             values = np.split(model.held_out(self.tasks, some, self.path), len(each), axis=2)
             for part, one, own in zip(parts, each, values, strict=True):
-                part.append(one.scores(own, judged, models))
+                part.append(one.scores(own, judged, self.models))
         compared, final = [], []
         for part, one in zip(parts, each, strict=True):
             scores = Scores.joined(part)
