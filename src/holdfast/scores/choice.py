@@ -151,9 +151,10 @@ def extended(
     made, and a function from further penalties to their scores.
     """
     alphas, unit, first = penalties.alphas, penalties.unit, penalties.first
-    a, shown = alphas.size, scores.pooled
-    if unit is None or np.ptp(shown[~np.isnan(shown)]) <= TIE * np.nanmax(np.abs(shown)):
-        return alphas, scores  # the user's own, or all alike
+    a, known = alphas.size, scores.pooled[~np.isnan(scores.pooled)]
+    alike = known.size > 0 and np.ptp(known) <= TIE * np.abs(known).max()
+    if unit is None or alike:
+        return alphas, scores
     if (best == 0).any() and (below := _steps(unit, first - BELOW, BELOW)).size:
         alphas, scores = np.concatenate([below, alphas]), Scores.joined([score(below), scores])
     if (best == a - 1).any() and (above := _steps(unit, first + a, ABOVE)).size:
