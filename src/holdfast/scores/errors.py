@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.exceptions import InvalidInputError, NotSupportedError
@@ -151,7 +151,7 @@ class Estimate:
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Return both ends of an interval for the score: normal, or Student's t for few units."""
         tail = 0.5 + level / 2.0
-        z = norm.ppf(tail) if self.freedom is None else t.ppf(tail, max(1, self.freedom))
+        z = ndtri(tail) if self.freedom is None else stdtrit(max(1, self.freedom), tail)
         wide = float(z) * self.standard_error
         low, high = np.sort([self.finish(self.mean - wide), self.finish(self.mean + wide)], axis=0)
         return low, high
