@@ -67,16 +67,6 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert printed.getvalue().rstrip() == block.output.rstrip(), f"{page}:{block.line}"
 
 
-def test_blocks_are_found_skipped_and_compared() -> None:
-    text = (
-        "```python\nx = 1\n```\n\n"
-        "<!-- skip: needs a cluster -->\n```python\nx = 2\n```\n\n"
-        "```python\nprint(x)\n```\n\n<!-- output -->\n```text\n1\n```\n\n"
-        "```text\nnot compared\n```\n"
-    )
-    assert blocks(text) == [Block(2, "x = 1\n"), Block(11, "print(x)\n", "1\n")]
-
-
 def links(text: str) -> list[str]:
     """Return the targets of Markdown links that point into the repository."""
     targets = re.findall(r"\]\(([^)\s]+)\)", text)

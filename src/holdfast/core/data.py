@@ -331,6 +331,8 @@ class WeightedData:
 
     def select(self, columns: slice | IntArray) -> WeightedData:
         """Return the problem of some of the targets."""
+        if isinstance(columns, slice) and columns == slice(None):
+            return self
         return replace(self, targets=self.targets.select(columns))
 
     def with_targets(self, Y: FloatArray) -> WeightedData:

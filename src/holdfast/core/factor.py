@@ -94,6 +94,8 @@ class Factor(ABC):
 
     def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
+        if isinstance(columns, slice) and columns == slice(None):
+            return self
         return replace(self, z=self.z[:, columns], data=self.data.select(columns))
 
     def with_targets(self, data: WeightedData, z: FloatArray) -> Self:

@@ -104,7 +104,9 @@ class KernelSmoother(Smoother):
                 A, complement = self._deflated()
                 Lambda, V = eigh(A)
                 del A
-                require_semidefinite(Lambda, self._trace)
+                # Of √wK√w before the unpenalised columns were taken out.
+                trace = float(self.data.weights.values @ np.abs(np.diag(self.K)))
+                require_semidefinite(Lambda, trace)
                 Lambda = np.maximum(Lambda, 0.0)
                 rounding = SHARE * EPS * float(Lambda.max(initial=0.0))
                 self._spectrum = self._factor(complement, V, Lambda, rounding, 0.0)
@@ -211,12 +213,6 @@ class KernelSmoother(Smoother):
             to_level = self.K @ weighted
         return weighted, to_level, weighted.T @ to_level
 
-    @property
-    def _trace(self) -> float:
-        """The trace of √wK√w, before the unpenalised columns were taken out."""
-        weights = self.data.weights
-        return float((weights.root * weights.trained) ** 2 @ np.abs(np.diag(self.K)))
-
     # -- the model on all rows ---------------------------------------------------------------------
 
     def model(self, alphas: FloatArray) -> tuple[KernelOutputs, FloatArray]:
@@ -234,28 +230,9 @@ class KernelSmoother(Smoother):
                 coefficients[columns] = np.vstack([c[0], level]).T
             else:
                 warn_of_rounding(at, error)
-                coefficients[columns] = self._model(factor, factor.D(at) * factor.z.T)
+                beta, nothing = factor.D(at) * factor.z.T, np.zeros((1, 0), dtype=np.int64)
+                coefficients[columns] = self.coefficients(factor, beta[None], nothing)[0]
         return self.outputs(None), coefficients
-
-    def _model(self, factor: KernelFactor, beta: FloatArray) -> FloatArray:
-        """Return coefficients (…, n + s) of trained rows and unpenalised columns from β (…, p)."""
-        live, weights = self.data.weights.rows, self.data.weights
-        duals = factor.duals(beta)
-        if not weights.uniform:
-            duals *= weights.root[live]
-        return self._with_level(factor, duals, beta)
-
-    def _with_level(self, factor: Factor, duals: FloatArray, beta: FloatArray) -> FloatArray:
-        """Return dual coefficients (…, n) followed by the part along the unpenalised columns.
-
-        Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
-        """
-        s = self.data.unpenalised.count
-        if not s:
-            return duals
-        own = self._along[1][self.data.weights.rows]
-        level = beta[..., -s:] - duals @ own + factor.data.targets.level.T
-        return np.concatenate([duals, level], axis=-1)
 
     # -- models as coefficients --------------------------------------------------------------------
 
@@ -265,16 +242,24 @@ class KernelSmoother(Smoother):
         return KernelOutputs(self.rows, self.data.weights.rows, self.data.unpenalised.elsewhere())
 
     def coefficients(self, factor: Factor, betas: FloatArray, held: IntArray) -> FloatArray:
-        """Return dual coefficients, exactly zero on the held-out rows, and the unpenalised part."""
+        """Return dual coefficients, exactly zero on the held-out rows, and the unpenalised part.
+
+        Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
+        """
         assert isinstance(factor, KernelFactor)
-        weights = self.data.weights
+        weights, s = self.data.weights, self.data.unpenalised.count
         duals = factor.duals(betas)
         if not weights.uniform:
             duals *= weights.root[weights.rows]
-        places = (np.cumsum(weights.trained) - 1)[held][:, None]
-        places = np.broadcast_to(places, (*betas.shape[:2], held.shape[1]))
-        np.put_along_axis(duals, places, 0.0, axis=2)
-        return self._with_level(factor, duals, betas)
+        if held.size:
+            places = (np.cumsum(weights.trained) - 1)[held][:, None]
+            places = np.broadcast_to(places, (*betas.shape[:2], held.shape[1]))
+            np.put_along_axis(duals, places, 0.0, axis=2)
+        if not s:
+            return duals
+        own = self._along[1][weights.rows]
+        level = betas[..., -s:] - duals @ own + factor.data.targets.level.T
+        return np.concatenate([duals, level], axis=-1)
 
     def published(self, outputs: Outputs, coefficients: FloatArray, alphas: FloatArray) -> Fit:
         """Return coefficients of all rows, zero for those not trained on, and the unpenalised."""

@@ -38,7 +38,7 @@ KEPT = 2**25
 #: Factorising a matrix smaller than this gains nothing from a second BLAS thread.
 SMALL = 768
 #: Work on fewer numbers (rows times coordinates) gains nothing from a second thread at all.
-WORTH_THREADS = 2**17
+WORTH_THREADS = 2**15
 #: The largest matrix whose workspace divide and conquer can count in LAPACK's 32-bit integers.
 LARGEST = 32_766
 #: Columns of LAPACK's block reflectors, and rows of one step of substitution: sizes of workspaces.

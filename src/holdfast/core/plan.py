@@ -30,7 +30,7 @@ PLANNED: tuple[Path, ...] = get_args(Path)
 GEMM, EIGH, REDUCTION, CHOLESKY = 9e10, 14.0, 2.6, 1.2
 #: How much slower small products of held-out sets are; seconds to touch a number of a large matrix,
 #: and of one experiment among many of the same size, and of one with equations of its own.
-STACKED, TOUCH, CALL, CALL_FOLD = 3.0, 1.5e-9, 6e-5, 4e-4
+STACKED, TOUCH, CALL, CALL_FOLD = 3.0, 1.5e-9, 6e-5, 6e-4
 #: Steps of conjugate gradients for ordinary held-out rows.
 CG_STEPS = 12.0
 #: No path is refused for taking this much, however low the limit.

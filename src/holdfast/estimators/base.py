@@ -186,9 +186,8 @@ class CrossValidatedKernelRidge(
         """
         with unchanged_on_error(self):
             training, candidates = self._prepare(X, y, sample_weight, groups)
-            with shared_threads(
-                training.weights.size, np.inf
-            ):  # few rows gain nothing from BLAS threads
+            m = training.weights.size
+            with shared_threads(m, float(m) ** 2):  # few rows gain nothing from threads
                 candidates, further = self._begin(training, candidates)
                 grids = self._penalties(training, candidates)
                 self._publish(search(training, self._objective(), candidates, grids, further))
