@@ -9,8 +9,7 @@ import numpy as np
 from holdfast.answers.fitted import Estimator
 from holdfast.core.plan import Plan
 from holdfast.core.verify import Verification, verify_tasks
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of, whole_number
 from holdfast.exceptions import NotSupportedError
 from holdfast.progress import shows_progress
 

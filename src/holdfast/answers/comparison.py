@@ -26,8 +26,7 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.numbers import check_choice, check_level, whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import check_choice, check_level, seed_of, whole_number
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.scores.metrics import in_words
 from holdfast.scores.row_means import NoRowMean

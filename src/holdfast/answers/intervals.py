@@ -30,7 +30,7 @@ from holdfast.core.models import HeldOutModels
 from holdfast.core.rows import row_chunks
 from holdfast.core.tasks import Tasks
 from holdfast.data.dask import is_dask
-from holdfast.data.numbers import check_level
+from holdfast.data.values import check_level
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,

@@ -21,8 +21,7 @@ from holdfast.core.experiments import Ragged
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
 from holdfast.core.tasks import Tasks
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of, whole_number
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE

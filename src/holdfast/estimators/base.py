@@ -34,7 +34,7 @@ from holdfast.core.tasks import POLICIES
 from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of
 from holdfast.estimators.answers import Answers
 from holdfast.estimators.automatic import automatic_basis, told_basis
 from holdfast.estimators.inputs import (

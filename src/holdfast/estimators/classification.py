@@ -22,8 +22,7 @@ from holdfast.answers.calibration import (
 )
 from holdfast.answers.fitted import Fitted
 from holdfast.data.dask import on_rows
-from holdfast.data.labels import check_labels
-from holdfast.data.values import refuse_masked
+from holdfast.data.values import check_labels, refuse_masked
 from holdfast.estimators.base import OneKernel
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError

@@ -24,9 +24,7 @@ from holdfast.core.lapack import pieces_alone
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
 from holdfast.data.dask import local
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
-from holdfast.data.values import require_numbers
+from holdfast.data.values import require_numbers, seed_of, whole_number
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import unchanged_on_error
 from holdfast.estimators.regression import KernelRidgeCV, Regression

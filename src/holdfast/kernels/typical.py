@@ -80,7 +80,11 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
     Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never
     an m × m product. Exact for fewer rows.
     """
-    K, w = _sample(data, weights)
+    known = np.where(data.has_column(), weights, 0.0)
+    if not (known > 0).any():  # basis rows without weight
+        known = data.has_column().astype(float)
+    rows = sample_rows(known, KERNEL_ROWS)
+    K, w = data.block(rows, rows), known[rows] / known[rows].sum()
     total = float(w @ np.diag(K))
     if centred:
         inner = total - float(w @ K @ w)
@@ -103,12 +107,3 @@ def least_column(X: Any, weights: FloatArray, *, centred: bool) -> float:
     traces = w @ np.square(moved)
     varied = traces[traces > 1e-24 * (w @ np.square(values))]
     return float(varied.min(initial=np.inf) * weights.sum())
-
-
-def _sample(data: KernelData, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the kernel of some rows, and their weights, which add up to one."""
-    known = np.where(data.has_column(), weights, 0.0)
-    if not (known > 0).any():  # basis rows without weight
-        known = data.has_column().astype(float)
-    rows = sample_rows(known, KERNEL_ROWS)
-    return data.block(rows, rows), known[rows] / known[rows].sum()

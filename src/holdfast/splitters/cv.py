@@ -17,7 +17,7 @@ from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, check_cv
 from holdfast._typing import IntArray
 from holdfast.core.experiments import Experiments, Ragged, leave_group_out, leave_one_out
 from holdfast.data.indices import row_numbers
-from holdfast.data.labels import check_labels
+from holdfast.data.values import check_labels
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.splitters.base import Splitter
 
