@@ -593,7 +593,7 @@ def test_explain_tells_the_rounding_errors_of_the_chosen_penalty():
 
 def test_held_out_asks_new_questions_without_a_new_fit():
     fitted = model().fit(X, Y2)
-    smoother = fitted._fitted_model().smoother
+    smoother = fitted._fitted_state().model.smoother
     by_group = fitted.held_out(GroupKFold(5), groups=GROUPS, alphas=[0.3])
     assert by_group.values.shape == (1, M, 2)
     np.testing.assert_allclose(
@@ -608,7 +608,7 @@ def test_held_out_asks_new_questions_without_a_new_fit():
     np.testing.assert_allclose(
         each[:, 1], fitted.predict_without([4, 5], alpha=10.0)[:, 1], rtol=1e-9
     )
-    assert fitted._fitted_model().smoother is smoother
+    assert fitted._fitted_state().model.smoother is smoother
 
 
 def test_warnings_point_at_the_line_that_called_fit():

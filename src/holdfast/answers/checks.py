@@ -27,7 +27,7 @@ def explain(estimator: Estimator) -> Plan:
     >>> KernelRidgeCV(gamma=10.0).fit(X, y).explain().path
     'spectral'
     """
-    plan = estimator._fitted_state().plan
+    plan = estimator._fitted_state().search.plan
     assert plan is not None  # every fit has one
     return plan
 

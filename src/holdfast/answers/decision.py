@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.rows import expanded_in, rows_with_kernel
+from holdfast.answers.model import expanded_in, rows_with_kernel
 from holdfast.answers.trend import parted, trend_values
 from holdfast.core.rows import row_chunks
 from holdfast.data.dask import is_dask, on_rows

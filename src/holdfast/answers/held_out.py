@@ -263,9 +263,10 @@ def held_out(
     experiments = training.experiments if cv is None else fitted.experiments_of(cv, labels)
     grid = training.alphas if alphas is None else check_alphas(alphas)
     tasks = model.tasks(experiments)
-    if cv is None and alphas is None and model.known is not None:
-        assert model.rounding is not None
-        values, rounding = model.known.copy(), model.rounding.copy()
+    known = fitted.search
+    if cv is None and alphas is None and known.predictions is not None:
+        assert known.rounding is not None
+        values, rounding = known.predictions.copy(), known.rounding.copy()
     else:
         path = model.plan(tasks, grid.size).path
         values, error = model.predict_with_error(tasks, grid, path)

@@ -34,7 +34,6 @@ from holdfast.core.plan import GEMM, PLANNED, TOUCH, estimate, make_plan
 from holdfast.core.predict import predict
 from holdfast.core.smoother import Sizes, Smoother
 from holdfast.core.tasks import Tasks, resolve
-from holdfast.data.dask import is_dask
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress
@@ -42,7 +41,7 @@ from holdfast.scores.metrics import in_words
 from holdfast.scores.scorers import decision_to_label_index
 from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.base import Splitter
-from holdfast.splitters.cv import as_experiments, check_groups
+from holdfast.splitters.cv import check_groups
 
 __all__ = ["NestedPredictions", "Way", "nested"]
 
@@ -293,14 +292,8 @@ def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
         cv = cv.among(left)
         splits = cv is not None
     if splits:
-        found = as_experiments(
-            cv,
-            left.size,
-            X=None if is_dask(training.X) else training.X[left],
-            y=training.labels[left],
-            groups=None if training.groups is None else training.groups[left],
-            classifier=fitted.objective.classes is not None,
-        )
+        classes = fitted.objective.classes
+        found = training.experiments_of(cv, training.groups, classes, left)
         out, test = found.held_out, found.test
         return Experiments(Ragged(left[out.values], out.ptr), Ragged(left[test.values], test.ptr))
     experiments = training.experiments

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, FloatArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.trend import Trend
 from holdfast.core.data import Unpenalised
 from holdfast.core.experiments import Experiments
 from holdfast.core.tasks import Policy
+from holdfast.data.dask import is_dask
 from holdfast.scores.choice import Choice, choose
 from holdfast.scores.scorers import Scoring
 from holdfast.scores.scoring import Scores
+from holdfast.splitters.cv import as_experiments
 
 __all__ = ["Objective", "TrainingData"]
 
@@ -95,25 +97,42 @@ class TrainingData:
         return Unpenalised.of(Z, self.weights, self.trend.all_names, self.trend)
 
     @property
-    def on_basis(self) -> bool:
-        """Whether the model is expanded in some basis rows, and not in all rows."""
-        return self.basis is not None
+    def n_features(self) -> int | None:
+        """The number of columns of X; None where rows are objects."""
+        return self.X.shape[1] if self.X.ndim == 2 else None
 
     @cached_property
     def coded(self) -> bool:
         """Whether every target is −1 or +1: classes, or labels."""
         return bool((np.abs(self.Y) == 1.0).all())
 
-    @property
+    @cached_property
     def constant(self) -> bool:
         """Whether the targets do not vary over the training rows and the bias is the model."""
-        seen = self.Y[self.weights > 0]
-        return self.bias and bool((seen == seen[:1]).all())
+        if not self.bias:
+            return False
+        seen = self.Y if self.weights.all() else self.Y[self.weights > 0]
+        return bool((seen == seen[:1]).all())
 
     @property
     def reselects(self) -> bool:
         """Whether each experiment chooses basis rows of its own."""
-        return self.on_basis and self.policy == "reselect"
+        return self.basis is not None and self.policy == "reselect"
+
+    def experiments_of(
+        self,
+        cv: Any,
+        groups: AnyArray | None,
+        classes: AnyArray | None,
+        rows: IntArray | None = None,
+    ) -> Experiments:
+        """Return the experiments that `cv` stands for on all rows, or on some alone."""
+        X, y = None if is_dask(self.X) else self.X, self.labels
+        if rows is not None:
+            X, y = None if X is None else X[rows], y[rows]
+            groups = None if groups is None else groups[rows]
+        classifier = classes is not None
+        return as_experiments(cv, len(y), X=X, y=y, groups=groups, classifier=classifier)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,10 +23,10 @@ class Regression(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[mis
         return None
 
     def _targets(
-        self, y: Any, n_rows: int, weights: FloatArray
-    ) -> tuple[FloatArray, NDArray[Any], bool]:
-        Y, flat = check_targets(y, n_rows, weights, bias=self.fit_intercept)
-        return Y, Y, flat
+        self, y: Any, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], FloatArray, bool]:
+        Y, flat = check_targets(y, weights.size)
+        return Y, Y, weights, flat
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...

@@ -11,6 +11,7 @@ best are fitted with all penalties.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,24 +20,19 @@ from typing import Any
 import numpy as np
 
 from holdfast._typing import IntArray
-from holdfast.answers.training import TrainingData
+from holdfast.answers.fitted import Fitted, kernel_of, without_alpha
+from holdfast.answers.model import Models
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.dask import is_dask
-from holdfast.exceptions import GridEdgeWarning, warn
-from holdfast.kernels.grid import Candidate, kernel_grid
+from holdfast.estimators.search import Trial, add_trials, fitted_to, search
+from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, warn
+from holdfast.kernels.grid import Candidate
 from holdfast.kernels.typical import MULTIPLES, STEP
 from holdfast.scores.choice import TIE
 from holdfast.scores.penalties import Penalties, kernel_parts
 
-__all__ = [
-    "FITTED_WIDTHS",
-    "best_penalties",
-    "family",
-    "not_coarser",
-    "part_of",
-    "warn_at_end",
-    "width_search",
-]
+__all__ = ["search_widths"]
 
 #: Steps beyond the coarse widths, on either side or on both.
 MORE = 2
@@ -49,13 +45,94 @@ FITTED_WIDTHS = 2
 _SAME = 1.01
 
 
+#: From kernels on some rows to the penalties of each.
+ToPenalties = Callable[[TrainingData, list[Candidate]], list[Penalties]]
+#: Kernels with their scores.
+Tried = Sequence[tuple[Candidate, float]]
+
+
+def search_widths(
+    training: TrainingData,
+    objective: Objective,
+    candidates: list[Candidate],
+    penalties: ToPenalties,
+    parameters: Mapping[str, Any],
+) -> Fitted:
+    """Return the best kernel, with a width that was searched for, at its best penalty.
+
+    Parameters
+    ----------
+    training, objective
+    candidates : list of Candidate
+        Each kernel with its coarse widths.
+    penalties : callable
+    parameters : mapping
+        Those of the estimator.
+    """
+    part = None if training.constant else part_of(training)
+    if part is None:
+        return _walk(training, objective, candidates, penalties, parameters)
+    best: list[Candidate] = []
+    for name in dict.fromkeys(family(candidate) for candidate in candidates):
+        own = [candidate for candidate in candidates if family(candidate) == name]
+        if len(own) > 1:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HoldfastWarning)
+                first = _walk(part, objective, own, penalties, parameters)
+            own = _on_all_rows(training, objective, first, parameters)
+        best += own
+    return search(training, objective, best, penalties(training, best))
+
+
+def _walk(
+    training: TrainingData,
+    objective: Objective,
+    candidates: list[Candidate],
+    penalties: ToPenalties,
+    parameters: Mapping[str, Any],
+) -> Fitted:
+    """Return the best of these kernels and of further widths, until there are none to try."""
+    models, trials = Models(training, candidates), list[Trial]()
+    models.warn()
+    kinds = [family(candidate) for candidate in candidates]
+    found = candidates
+    while found:
+        # Their penalties belong to the sequence of the first kernel.
+        grids = penalties(training, candidates[:1] + found)[1:]
+        add_trials(trials, models, objective, found, grids)
+        tried = [(trial.candidate, trial.value) for trial in trials]
+        found = [] if training.constant else _further(training, tried, parameters)
+
+    def place(trial: Trial) -> tuple[int, float]:
+        return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
+
+    trials.sort(key=place)
+    result = fitted_to(trials, objective)
+    if not training.constant:
+        warn_at_end(Candidate(result.model.kernel, result.model.params), tried)
+    return result
+
+
+def _on_all_rows(
+    training: TrainingData, objective: Objective, first: Fitted, parameters: Mapping[str, Any]
+) -> list[Candidate]:
+    """Return the best widths on all rows, near the penalties that were best on some of them."""
+    tried = not_coarser(best_penalties(first.search.table, objective.pooled))
+    kernels = [kernel_of(training, params, parameters) for params, _, _ in tried]
+    share = first.training.weights.size / training.weights.size  # more rows: smaller penalties
+    grids = [Penalties(np.array([share * alpha])) for _, alpha, _ in tried]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        found = search(training, objective, kernels, grids)
+    order = best_penalties(found.search.table, objective.pooled)
+    scores = [(kernel, score) for kernel, (_, _, score) in zip(kernels, tried, strict=True)]
+    warn_at_end(kernel_of(training, order[0][0], parameters), scores)
+    return [kernel_of(training, params, parameters) for params, _, _ in order[:FITTED_WIDTHS]]
+
+
 def family(candidate: Candidate) -> str:
     """Return what is the same for kernels that differ by their width alone."""
     return repr({name: value for name, value in candidate.params.items() if name != "gamma"})
-
-
-#: Kernels with their scores.
-Tried = Sequence[tuple[Candidate, float]]
 
 
 def part_of(training: TrainingData) -> TrainingData | None:
@@ -110,33 +187,15 @@ def _among(experiments: Experiments, place: IntArray, size: int) -> Experiments:
     return Experiments(held.items(useful), test.items(useful))
 
 
-def width_search(
-    kernel_params: Mapping[str, Any] | None,
-    X: Any,
-    penalties: Callable[[list[Candidate]], list[Penalties]],
-) -> Callable[[Tried], list[tuple[Candidate, Penalties]]]:
-    """Return what names further kernels, none at the end, from those tried and their scores.
-
-    `penalties` goes from kernels to the penalties to compare with each.
-    """
-    n_features = X.shape[1] if X.ndim == 2 else None
-
-    def further(tried: Tried) -> list[tuple[Candidate, Penalties]]:
-        found: list[Candidate] = []
-        for members in _families(tried):
-            params = members[0][0].params
-            for gamma in _next(members):
-                found += kernel_grid(
-                    params["kernel"],
-                    gamma=gamma,
-                    degree=params.get("degree", 3),
-                    coef0=params.get("coef0", 1.0),
-                    kernel_params=kernel_params,
-                    n_features=n_features,
-                )
-        return list(zip(found, penalties(found), strict=True)) if found else []
-
-    return further
+def _further(
+    training: TrainingData, tried: Tried, parameters: Mapping[str, Any]
+) -> list[Candidate]:
+    """Return further kernels, none at the end, from those tried and their scores."""
+    return [
+        kernel_of(training, {**members[0][0].params, "gamma": gamma}, parameters)
+        for members in _families(tried)
+        for gamma in _next(members)
+    ]
 
 
 def _next(members: list[tuple[Candidate, float]]) -> list[float]:
@@ -183,7 +242,7 @@ def best_penalties(
     scores, best = results["pooled_test_score" if pooled else "mean_test_score"], []
     for part in kernel_parts(results):
         place = part.start + int(np.argmax(scores[part]))
-        params = {k: v for k, v in results["params"][place].items() if k != "alpha"}
+        params = without_alpha(results["params"][place])
         best.append((params, float(results["alpha"][place]), float(scores[place])))
     return sorted(best, key=lambda one: -one[2])
 

@@ -60,6 +60,10 @@ class KernelData(ABC):
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data."""
 
+    def brought(self, rows: Index) -> "KernelData | None":
+        """Return a copy of those rows if these are elsewhere; None: they are here."""
+        return None
+
     def has_column(self) -> BoolArray:
         """Return for each row whether it can be asked for as a column."""
         return np.ones(len(self), dtype=bool)
