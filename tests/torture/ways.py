@@ -50,7 +50,7 @@ def reselect(p: Problem) -> Measured | None:
     K = np.asarray(model.kernel_(p.X))
     experiments = []
     for held in p.sets:
-        chosen = model._fitted_model().chosen_basis(held)  # which rows: no question of digits
+        chosen = model._fitted_state().model.chosen_basis(held)  # which rows: no question of digits
         assert not set(chosen.rows) & set(held)
         none = np.empty(0, dtype=np.int64)
         experiments.append((held, held, chosen.rows, none, chosen.epsilon))

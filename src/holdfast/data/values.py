@@ -209,17 +209,15 @@ def refuse_large(name: str, low: float, high: float) -> None:
         )
 
 
-def warn_of_small(name: str, low: float, high: float) -> None:
-    """Warn of numbers whose squares vanish, given the smallest and the largest of them."""
-    size = max(-low, high)
-    if 0.0 < size < SMALLEST:
-        warn(
-            f"{name} holds numbers of size up to {size:.3g} only, whose squares are zero in double "
-            "precision: most kernels see all rows as one. Multiply it by a constant such as "
-            f"{10.0 ** -np.ceil(np.log10(size)):.0e}.",
-            HoldfastWarning,
-            argument=name,
-        )
+def warn_of_small(name: str, size: float) -> None:
+    """Warn of numbers of at most this size, whose squares vanish."""
+    warn(
+        f"{name} holds numbers of size up to {size:.3g} only, whose squares are zero in double "
+        "precision: most kernels see all rows as one. Multiply it by a constant such as "
+        f"{10.0 ** -np.ceil(np.log10(size)):.0e}.",
+        HoldfastWarning,
+        argument=name,
+    )
 
 
 # -- numbers, words, labels and seeds --------------------------------------------------------------

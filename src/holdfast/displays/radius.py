@@ -169,7 +169,7 @@ def _baseline(model: CrossValidatedKernelRidge) -> float:
     training = model._training
     mean = np.average(training.Y, axis=0, weights=training.weights)
     constant = np.broadcast_to(mean, training.Y.shape)
-    scoring = model._objective().scoring
+    scoring = model._fitted_state().objective.scoring
     return scoring.score(training.labels, constant, training.score_weights, training.groups)
 
 

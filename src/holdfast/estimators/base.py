@@ -42,7 +42,6 @@ from holdfast.estimators.inputs import (
     check_weights,
     own_rows,
     refuse_standardize,
-    takes_objects,
     told_basis,
     unchanged_on_error,
     warn_of_constant,
@@ -164,6 +163,8 @@ class CrossValidatedKernelRidge(
     standardize: ClassVar[bool] = False
     #: Whether X is the kernel matrix.
     _pairwise: ClassVar[bool] = False
+    #: The parameter that holds the kernel, or several.
+    _kernel_parameter: ClassVar[str] = "kernel"
 
     @property
     @abstractmethod
@@ -175,10 +176,6 @@ class CrossValidatedKernelRidge(
         self, y: Any, weights: FloatArray
     ) -> tuple[FloatArray, NDArray[Any], FloatArray, bool]:
         """Return (Y (m, v), labels to score with, fit weights, whether y was one-dimensional)."""
-
-    @abstractmethod
-    def _given_kernels(self) -> Any:
-        """Return the kernels as they were passed."""
 
     @abstractmethod
     def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
@@ -230,18 +227,23 @@ class CrossValidatedKernelRidge(
         3
         """
         with unchanged_on_error(self):
-            training, candidates = self._prepare(X, y, sample_weight, groups)
+            given = self._parameters()
+            training, candidates = self._prepare(given, X, y, sample_weight, groups)
             with pieces_alone(training.weights.size):  # few rows gain nothing from BLAS threads
-                self._publish(self._search(training, candidates))
+                self._publish(self._search(training, candidates, given), given)
         return self
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
+        self,
+        parameters: Mapping[str, Any],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: ArrayLike | None,
     ) -> tuple[TrainingData, list[Candidate]]:
         """Return the training data and the kernels to compare, after all checks."""
-        check_parameters(self, self._parameters())
-        objects = takes_objects(self._given_kernels())
-        rows = check_rows(self, X, objects=objects, reset=True)
+        check_parameters(self, parameters)
+        rows = check_rows(self, X, parameters[self._kernel_parameter], reset=True)
         memory = memory_bytes(self.memory_limit)
         rows = own_rows(X, rows, memory / 4.0)
         m = rows.shape[0]
@@ -297,16 +299,15 @@ class CrossValidatedKernelRidge(
         if training.constant and np.count_nonzero(weights) > 1:
             warn_of_constant(Y[weights > 0])
         if self.cv is None and groups is not None:
-            warn_of_groups(training, self._objective().scoring)
+            warn_of_groups(training, self._objective(parameters).scoring)
         return training, candidates
 
     def _parameters(self) -> dict[str, Any]:
         """Return the parameters by name."""
         return {name: getattr(self, name) for name in self._get_param_names()}
 
-    def _objective(self, given: Mapping[str, Any] | None = None) -> Objective:
-        """Return what the model is judged by, with these parameters or its own."""
-        given = self._parameters() if given is None else given
+    def _objective(self, given: Mapping[str, Any]) -> Objective:
+        """Return what a model with these parameters is judged by."""
         return Objective(
             resolve_scoring(given["scoring"], classes=self._classes),
             given["pooled"],
@@ -315,10 +316,12 @@ class CrossValidatedKernelRidge(
             given["cv"],
         )
 
-    def _search(self, training: TrainingData, candidates: list[Candidate]) -> Fitted:
+    def _search(
+        self, training: TrainingData, candidates: list[Candidate], parameters: Mapping[str, Any]
+    ) -> Fitted:
         """Return the best kernel at its best penalty."""
         grids = self._penalties(training, candidates)
-        return search(training, self._objective(), candidates, grids)
+        return search(training, self._objective(parameters), candidates, grids)
 
     def _penalties(self, training: TrainingData, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -335,7 +338,7 @@ class CrossValidatedKernelRidge(
                 least[i] = least_column(X, training.weights, centred=training.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, fitted: Fitted) -> None:
+    def _publish(self, fitted: Fitted, parameters: dict[str, Any]) -> None:
         """Keep the fitted model and set the public attributes."""
         model, found, plan = fitted.model, fitted.search, fitted.search.plan
         m = model.training.weights.size
@@ -345,7 +348,7 @@ class CrossValidatedKernelRidge(
         fit, basis_rows = fitted.coefficients, None
         if fit.linear is None:
             basis_rows = model.data.brought(expanded_in(model.basis, m))
-        self._fitted = Fitted(model, fitted.objective, found, self._parameters(), fit, basis_rows)
+        self._fitted = Fitted(model, fitted.objective, found, parameters, fit, basis_rows)
         self.__dict__.update(self._shown(self._fitted))
 
     def _shown(self, fitted: Fitted) -> dict[str, Any]:
@@ -400,7 +403,7 @@ class CrossValidatedKernelRidge(
     def _new_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         assert self._fitted is not None
-        return check_rows(self, X, objects=takes_objects(self._fitted.model.kernel), reset=False)
+        return check_rows(self, X, self._fitted.model.kernel, reset=False)
 
     # -- pickle and scikit-learn ------------------------------------------------------------------
 
@@ -478,9 +481,6 @@ class OneKernel(CrossValidatedKernelRidge):
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
 
-    def _given_kernels(self) -> Any:
-        return self.kernel
-
     def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
         return kernel_grid(
             self.kernel,
@@ -492,11 +492,13 @@ class OneKernel(CrossValidatedKernelRidge):
             widths=partial(typical_widths, X=X, weights=weights),
         )
 
-    def _search(self, training: TrainingData, candidates: list[Candidate]) -> Fitted:
+    def _search(
+        self, training: TrainingData, candidates: list[Candidate], parameters: Mapping[str, Any]
+    ) -> Fitted:
         if not isinstance(self.gamma, str):
-            return super()._search(training, candidates)
-        own = training, self._objective(), candidates
-        return search_widths(*own, self._penalties, self._parameters())
+            return super()._search(training, candidates, parameters)
+        objective = self._objective(parameters)
+        return search_widths(training, objective, candidates, self._penalties, parameters)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""

@@ -149,9 +149,9 @@ feature_names_in_
         shown = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return np.where(labels[:, None] == shown, 1.0, -1.0)
 
-    def _publish(self, fitted: Fitted) -> None:
+    def _publish(self, fitted: Fitted, parameters: dict[str, Any]) -> None:
         """Keep the fitted model, and calibrate one that is new."""
-        super()._publish(fitted)
+        super()._publish(fitted, parameters)
         self.calibration_: Calibration | None = None
         if self.calibration is not None and fitted.fit is None:
             decision, positive, weights, _ = self._held_out_decisions()

@@ -123,7 +123,7 @@ def _clearer(name: str, text: str) -> str:
     return text if name in text.split() else f"{name} cannot be used: {text}"
 
 
-def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
+def check_rows(estimator: Any, X: Any, kernel: Any, *, reset: bool) -> Any:
     """Return X as a checked 2-D array or CSR matrix, or as rows of arbitrary objects.
 
     Parameters
@@ -131,8 +131,8 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
     estimator : estimator
         Learns or checks ``n_features_in_`` and ``feature_names_in_``.
     X : array-like, frame, sparse matrix, or sequence of objects
-    objects : bool
-        Whether the kernel is a function, which may take rows of any kind.
+    kernel : kernel, or several, as passed
+        A function may take rows of any kind.
     reset : bool
         True in fit, False in predict.
     """
@@ -140,15 +140,17 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
         # The usual case, in which scikit-learn's checks would find nothing else.
         named = hasattr(estimator, "feature_names_in_")
         if reset or (X.shape[1] == estimator.n_features_in_ and not named):
-            require_finite("X", X, small=reset and not estimator._pairwise)
+            size = require_finite("X", X)
             if reset:
+                if 0.0 < size < SMALLEST and not estimator._pairwise:
+                    warn_of_small("X", size)
                 estimator.n_features_in_ = X.shape[1]
                 if named:
                     del estimator.feature_names_in_
             return X
     if is_dask(X):
         return _check_dask(estimator, X, reset=reset)
-    if objects and not (sp.issparse(X) or hasattr(X, "columns")):
+    if takes_objects(kernel) and not (sp.issparse(X) or hasattr(X, "columns")):
         rows = as_rows(X)
         if rows.ndim == 1 or rows.dtype.kind not in "biuf":
             return _objects(estimator, rows, reset)
@@ -163,7 +165,9 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
             estimator=estimator,
             input_name="X",
         )
-        require_finite("X", rows, small=reset and not estimator._pairwise)
+        size = require_finite("X", rows)
+        if reset and 0.0 < size < SMALLEST and not estimator._pairwise:
+            warn_of_small("X", size)
         validate_data(estimator, X, reset=reset, skip_check_array=True)  # width and names
     return rows
 
@@ -204,11 +208,10 @@ def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
     return rows
 
 
-def require_finite(name: str, X: Any, *, small: bool = False) -> float:
+def require_finite(name: str, X: Any) -> float:
     """Return the largest size of a value.
 
-    NaN and infinite values, and those that square to such, are refused; with `small`, values that
-    all square to zero are answered by a warning.
+    NaN and infinite values, and those that square to such, are refused.
     """
     values: NDArray[Any] = X if isinstance(X, np.ndarray) else X.data
     if not values.size:
@@ -216,8 +219,6 @@ def require_finite(name: str, X: Any, *, small: bool = False) -> float:
     low, high = float(values.min()), float(values.max())  # needs no boolean array of X's size
     size = max(-low, high)
     if size <= LARGEST:  # nan compares false
-        if small and 0.0 < size < SMALLEST:
-            warn_of_small(name, low, high)
         return size
     if np.isfinite(low) and np.isfinite(high):
         refuse_large(name, low, high)

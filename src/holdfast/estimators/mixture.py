@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted, SearchResult
 from holdfast.answers.model import Models, make_model, rows_with_kernel
-from holdfast.answers.training import TrainingData
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.lapack import pieces_alone
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
@@ -125,6 +125,7 @@ rule, jitter, path, memory_limit, random_state, verbose
     normalise: bool = True
     weights_per_target: bool = False
 
+    _kernel_parameter: ClassVar[str] = "kernels"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossValidatedKernelRidge._parameter_constraints,
         "normalise": ["boolean"],
@@ -162,9 +163,6 @@ rule, jitter, path, memory_limit, random_state, verbose
                 )
             found[name] = made
         return found
-
-    def _given_kernels(self) -> Any:
-        return self.kernels
 
     def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
         kernels = list(self._named_kernels(X.shape[1] if X.ndim == 2 else None).values())
@@ -218,17 +216,22 @@ rule, jitter, path, memory_limit, random_state, verbose
                     argument="rule",
                     remedies=("weights_per_target",),
                 )
-            training, candidates = self._prepare(X, y, sample_weight, groups)
+            given = self._parameters()
+            training, candidates = self._prepare(given, X, y, sample_weight, groups)
             with pieces_alone(training.weights.size):
-                self._fit_targets(training, candidates)
+                self._fit_targets(training, candidates, given)
         return self
 
-    def _fit_targets(self, training: TrainingData, candidates: list[Candidate]) -> None:
+    def _fit_targets(
+        self, training: TrainingData, candidates: list[Candidate], given: dict[str, Any]
+    ) -> None:
         """Choose weights for each target, and fit one model for each set of weights chosen."""
         alphas = self._penalties(training, candidates)[0].alphas
-        draw, index = self._chosen(training, candidates, alphas)
+        shared = self._objective(given)
+        objective = replace(shared, per_target=True)
+        draw, index = self._chosen(training, objective, candidates, alphas)
         warn_at_edge(index if self.alpha_per_target else index[:1], alphas)
-        v, objective = training.Y.shape[1], replace(self._objective(), per_target=True)
+        v = training.Y.shape[1]
         self.models_: list[tuple[IntArray, KernelRidgeCV]] = []
         self.alpha_, self.best_score_ = alphas[index], np.empty(v)
         for number in np.unique(draw).tolist():
@@ -238,7 +241,8 @@ rule, jitter, path, memory_limit, random_state, verbose
             own = replace(training, Y=Y, labels=Y, flat=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GridEdgeWarning)  # it was looked for above
-                part._publish(search(own, objective, [candidates[number]], [Penalties(grid)]))
+                found = search(own, objective, [candidates[number]], [Penalties(grid)])
+                part._publish(found, part._parameters())
             self.models_.append((columns, part))
             self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
         # Of all targets together nothing is asked but what they are and what was chosen.
@@ -246,9 +250,9 @@ rule, jitter, path, memory_limit, random_state, verbose
         first = Candidate(candidates[int(draw[0])].kernel, weights)
         self._fitted = Fitted(
             make_model(replace(training, alphas=alphas), first),
-            self._objective(),
+            shared,
             SearchResult(self.alpha_, self.best_score_),
-            parameters=self._parameters(),
+            parameters=given,
             fit=Fit(np.empty((0, v)), None, np.empty((0, v))),  # each of `models_` has its own
         )
         self.n_splits_ = len(training.experiments)
@@ -264,14 +268,18 @@ rule, jitter, path, memory_limit, random_state, verbose
         return part
 
     def _chosen(
-        self, training: TrainingData, candidates: Sequence[Candidate], alphas: FloatArray
+        self,
+        training: TrainingData,
+        objective: Objective,
+        candidates: Sequence[Candidate],
+        alphas: FloatArray,
     ) -> tuple[IntArray, IntArray]:
         """Return the best draw (v,) and the place of its penalty (v,), its own or one for all.
 
         One factorisation for each draw. Beside it only the best score so far of each penalty and
         target is kept, and which draw that was.
         """
-        v, objective = training.Y.shape[1], replace(self._objective(), per_target=True)
+        v = training.Y.shape[1]
         best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
         models, grid = Models(training, candidates), Penalties(alphas)
         models.warn()

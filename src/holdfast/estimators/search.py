@@ -91,7 +91,8 @@ def search(
 ) -> Fitted:
     """Return the best kernel at its best penalty; `grids` are the penalties of each."""
     models = Models(training, candidates)
-    models.warn()
+    if models.selector is not None:
+        models.warn()
     trials: list[Trial] = []
     add_trials(trials, models, objective, candidates, grids)
     return fitted_to(trials, objective)
@@ -288,27 +289,27 @@ def _with_row_errors(own: Fitted, trial: Trial, scores: Scores, best: Choice) ->
 def _table(trials: Sequence[Trial], pooled: bool) -> dict[str, Any]:
     """Return one table for all kernels: their arguments, penalties and scores."""
     parts = [cv_results(t.scores, t.alphas, pooled) for t in trials if t.scores is not None]
-    table: dict[str, Any] = {
-        key: column if len(parts) == 1 else np.concatenate([part[key] for part in parts])
-        for key, column in parts[0].items()
-        if key not in ("params", "rank_test_score")
-    }
+    table = parts[0]
+    if len(parts) > 1:
+        table = {key: np.concatenate([part[key] for part in parts]) for key in table}
+        shown = table["pooled_test_score" if pooled else "mean_test_score"]
+        table["rank_test_score"] = rank(shown)
     sizes = [trial.alphas.size for trial in trials]
-    table |= argument_columns([trial.candidate.params for trial in trials], sizes, table["alpha"])
-    table["rank_test_score"] = rank(table["pooled_test_score" if pooled else "mean_test_score"])
-    return table
+    own = argument_columns([trial.candidate.params for trial in trials], sizes, table["alpha"])
+    return {**table, **own}
 
 
 def argument_columns(
     arguments: Sequence[dict[str, Any]], sizes: Sequence[int], alphas: FloatArray
 ) -> dict[str, Any]:
     """Return the columns that say what was tried: of each kernel, at so many penalties."""
-    tried = [own for own, size in zip(arguments, sizes, strict=True) for _ in range(size)]
-    params = [{**own, "alpha": alpha} for own, alpha in zip(tried, alphas.tolist(), strict=True)]
+    params: list[dict[str, Any]] = []
     columns: dict[str, Any] = {}
-    for name in dict.fromkeys(name for own in arguments for name in own):
-        column = np.empty(len(tried), dtype=object)
-        for i, own in enumerate(tried):
-            column[i] = own.get(name)
-        columns[f"param_{name}"] = column
+    for own, size in zip(arguments, sizes, strict=True):
+        for name, value in own.items():
+            column = columns.setdefault(f"param_{name}", np.full(alphas.size, None))
+            for i in range(len(params), len(params) + size):
+                column[i] = value
+        for alpha in alphas[len(params) : len(params) + size].tolist():
+            params.append({**own, "alpha": alpha})
     return {**columns, "param_alpha": alphas.copy(), "params": params}

@@ -1,12 +1,11 @@
-"""gamma="search": widths are compared on a part of the rows, then on all at one penalty each.
+"""gamma="search": widths are compared on a part of the rows, then on all of them.
 
 The coarse widths follow the median distance of the rows (`holdfast.kernels.typical`), a factor of 4
 apart. If the best of them is the first or the last, the grid is extended there, one step at a time
 and at most `MORE` steps; then the widths half and twice the best are compared as well. Where there
-are rows enough, a part of them does this over all penalties, at a fraction of the cost of one fit.
-More rows show finer structure, so all of them compare the best width with narrower ones again, each
-near the penalty that was best for it, which takes a Cholesky factor instead of a spectrum. The two
-best are fitted with all penalties.
+are rows enough, a part of them does this, with fewer basis rows, at a fraction of the cost of one
+fit. More rows show finer structure: all of them compare the best width with narrower ones, each
+half as wide, or with wider ones, while the score improves and at most `WALK` of them.
 """
 
 from __future__ import annotations
@@ -18,14 +17,17 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from holdfast._typing import IntArray
 from holdfast.answers.fitted import Fitted, kernel_of, without_alpha
 from holdfast.answers.model import Models
 from holdfast.answers.training import Objective, TrainingData
+from holdfast.basis.base import how_many
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.data.dask import is_dask
-from holdfast.estimators.search import Trial, add_trials, fitted_to, search
+from holdfast.data.values import is_number
+from holdfast.estimators.search import Trial, add_trials, fitted_to
 from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, warn
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.typical import MULTIPLES, STEP
@@ -36,11 +38,12 @@ __all__ = ["search_widths"]
 
 #: Steps beyond the coarse widths, on either side or on both.
 MORE = 2
-#: Rows of the part that begins a search: this share of all, but not fewer or more than so many. The
-#: whole search on a third of the rows costs a third of a fit.
-SHARE, FEWEST, MOST = 1 / 3, 150, 1000
-#: Widths that are fitted with all penalties in the end.
-FITTED_WIDTHS = 2
+#: Rows of the part that begins a search: this share of all, but not fewer or more than so many; and
+#: its rows for each basis row.
+SHARE, FEWEST, MOST, EACH = 1 / 3, 150, 1000, 8
+#: Scores on a part that differ by this share are alike. Widths that all rows compare, at most, a
+#: factor HALF apart.
+NEAR, WALK, HALF = 0.01, 3, STEP**0.5
 #: Widths that differ by less are the same.
 _SAME = 1.01
 
@@ -71,63 +74,100 @@ def search_widths(
     """
     part = None if training.constant else part_of(training)
     if part is None:
-        return _walk(training, objective, candidates, penalties, parameters)
-    best: list[Candidate] = []
-    for name in dict.fromkeys(family(candidate) for candidate in candidates):
+        return _on_these(training, objective, candidates, penalties, parameters)
+    comparison = _Comparison(training, objective, candidates, penalties)
+    kinds = dict.fromkeys(family(candidate) for candidate in candidates)
+    for name in kinds:
         own = [candidate for candidate in candidates if family(candidate) == name]
-        if len(own) > 1:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", HoldfastWarning)
-                first = _walk(part, objective, own, penalties, parameters)
-            own = _on_all_rows(training, objective, first, parameters)
-        best += own
-    return search(training, objective, best, penalties(training, best))
+        if len(own) == 1:
+            comparison.add(own)
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HoldfastWarning)
+            first = _on_these(part, objective, own, penalties, parameters, finer=False)
+        tried = best_scores(first.search.table, objective.pooled)
+        most = max(score for _, score in tried)
+        alike = [params for params, score in tried if score >= most - NEAR * abs(most)]
+        start = max(alike, key=lambda params: params["gamma"])
+        walked: dict[int, tuple[Candidate, float]] = {}
+        place: int | None = 0
+        while place is not None:
+            params = {**start, "gamma": start["gamma"] * HALF**place}
+            kernel = kernel_of(training, params, parameters)
+            walked[place] = kernel, comparison.add([kernel])
+            best = max(walked, key=lambda place: walked[place][1])
+            beside = [one for one in (best + 1, best - 1) if one not in walked]
+            place = beside[0] if beside and len(walked) < WALK else None
+        before = [(kernel_of(training, params, parameters), score) for params, score in tried]
+        warn_at_end(walked[best][0], [*before, *walked.values()])
+    return comparison.result()
 
 
-def _walk(
+class _Comparison:
+    """Kernels that are compared on all rows, each at penalties of one sequence."""
+
+    def __init__(
+        self,
+        training: TrainingData,
+        objective: Objective,
+        candidates: list[Candidate],
+        penalties: ToPenalties,
+    ) -> None:
+        self.training, self.objective, self.penalties = training, objective, penalties
+        self.first, self.kinds = candidates[0], [family(candidate) for candidate in candidates]
+        self.models, self.trials = Models(training, candidates), list[Trial]()
+        self.models.warn()
+
+    def add(self, found: list[Candidate]) -> float:
+        """Compare more kernels; return the score of the last."""
+        grids = self.penalties(self.training, [self.first, *found])[1:]
+        add_trials(self.trials, self.models, self.objective, found, grids)
+        return self.trials[-1].value
+
+    @property
+    def tried(self) -> list[tuple[Candidate, float]]:
+        """The kernels compared, with their scores."""
+        return [(trial.candidate, trial.value) for trial in self.trials]
+
+    def result(self) -> Fitted:
+        """Return the best of them; the table has them by their kind, then by their width."""
+
+        def place(trial: Trial) -> tuple[int, float]:
+            kind = self.kinds.index(family(trial.candidate))
+            return kind, trial.candidate.params.get("gamma") or 0.0
+
+        return fitted_to(sorted(self.trials, key=place), self.objective)
+
+
+def _on_these(
     training: TrainingData,
     objective: Objective,
     candidates: list[Candidate],
     penalties: ToPenalties,
     parameters: Mapping[str, Any],
+    *,
+    finer: bool = True,
 ) -> Fitted:
-    """Return the best of these kernels and of further widths, until there are none to try."""
-    models, trials = Models(training, candidates), list[Trial]()
-    models.warn()
-    kinds = [family(candidate) for candidate in candidates]
+    """Return the best of these kernels and of further widths, until there are none to try.
+
+    `finer`: half and twice the best width are among them.
+    """
+    comparison = _Comparison(training, objective, candidates, penalties)
     found = candidates
     while found:
-        # Their penalties belong to the sequence of the first kernel.
-        grids = penalties(training, candidates[:1] + found)[1:]
-        add_trials(trials, models, objective, found, grids)
-        tried = [(trial.candidate, trial.value) for trial in trials]
-        found = [] if training.constant else _further(training, tried, parameters)
-
-    def place(trial: Trial) -> tuple[int, float]:
-        return kinds.index(family(trial.candidate)), trial.candidate.params.get("gamma") or 0.0
-
-    trials.sort(key=place)
-    result = fitted_to(trials, objective)
+        comparison.add(found)
+        found = []
+        if not training.constant:
+            found = [
+                kernel_of(training, {**members[0][0].params, "gamma": gamma}, parameters)
+                for members in _families(comparison.tried)
+                for gamma in _next(members, finer=finer)
+            ]
+    result = comparison.result()
     if not training.constant:
-        warn_at_end(Candidate(result.model.kernel, result.model.params), tried)
+        chosen = Candidate(result.model.kernel, result.model.params)
+        warn_at_end(chosen, comparison.tried)
     return result
-
-
-def _on_all_rows(
-    training: TrainingData, objective: Objective, first: Fitted, parameters: Mapping[str, Any]
-) -> list[Candidate]:
-    """Return the best widths on all rows, near the penalties that were best on some of them."""
-    tried = not_coarser(best_penalties(first.search.table, objective.pooled))
-    kernels = [kernel_of(training, params, parameters) for params, _, _ in tried]
-    share = first.training.weights.size / training.weights.size  # more rows: smaller penalties
-    grids = [Penalties(np.array([share * alpha])) for _, alpha, _ in tried]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
-        found = search(training, objective, kernels, grids)
-    order = best_penalties(found.search.table, objective.pooled)
-    scores = [(kernel, score) for kernel, (_, _, score) in zip(kernels, tried, strict=True)]
-    warn_at_end(kernel_of(training, order[0][0], parameters), scores)
-    return [kernel_of(training, params, parameters) for params, _, _ in order[:FITTED_WIDTHS]]
 
 
 def family(candidate: Candidate) -> str:
@@ -142,16 +182,19 @@ def part_of(training: TrainingData) -> TrainingData | None:
     """
     m, live = training.weights.size, np.flatnonzero(training.weights > 0)
     size = min(int(SHARE * live.size), MOST)
-    asked = getattr(training.basis, "n", training.basis)  # how many basis rows, if that is a number
-    if size < max(FEWEST, asked if isinstance(asked, int | np.integer) else 0) or is_dask(
-        training.X
-    ):
+    if size < FEWEST or is_dask(training.X):
         return None
     rng = np.random.default_rng(0)  # as what is typical of rows, of no seed
-    named = _named_rows(training.basis, m)
+    named, basis = _named_rows(training.basis, m), training.basis
     rows = np.union1d(rng.choice(live, size, replace=False), named).astype(np.int64)
     place = np.full(m, -1)
     place[rows] = np.arange(rows.size)
+    if named.size:
+        basis = place[named]
+    elif (n := getattr(basis, "n", basis)) is not None and is_number(n):
+        asked = how_many(n, live.size)
+        few = min(asked, max(FEWEST // 2, rows.size // EACH))
+        basis = few if basis is n else clone(basis).set_params(n=few)
     experiments = _among(training.experiments, place, rows.size)
     if not len(experiments):
         return None
@@ -163,7 +206,7 @@ def part_of(training: TrainingData) -> TrainingData | None:
         weights=training.weights[rows],
         groups=None if training.groups is None else training.groups[rows],
         experiments=experiments,
-        basis=place[named] if named.size else training.basis,
+        basis=basis,
     )
 
 
@@ -187,18 +230,7 @@ def _among(experiments: Experiments, place: IntArray, size: int) -> Experiments:
     return Experiments(held.items(useful), test.items(useful))
 
 
-def _further(
-    training: TrainingData, tried: Tried, parameters: Mapping[str, Any]
-) -> list[Candidate]:
-    """Return further kernels, none at the end, from those tried and their scores."""
-    return [
-        kernel_of(training, {**members[0][0].params, "gamma": gamma}, parameters)
-        for members in _families(tried)
-        for gamma in _next(members)
-    ]
-
-
-def _next(members: list[tuple[Candidate, float]]) -> list[float]:
+def _next(members: list[tuple[Candidate, float]], *, finer: bool) -> list[float]:
     """Return the widths to try next for one kernel, from its own in increasing order."""
     if len(members) < 2 or _alike(members):
         return []
@@ -211,9 +243,8 @@ def _next(members: list[tuple[Candidate, float]]) -> list[float]:
         return [widths[0] / STEP]
     if best == len(widths) - 1 and added < MORE:
         return [widths[-1] * STEP]
-    half = STEP**0.5
-    inside = (best > 0, best < len(widths) - 1)
-    factors = zip((1.0 / half, half), inside, strict=True)
+    inside = (finer and best > 0, finer and best < len(widths) - 1)
+    factors = zip((1.0 / HALF, HALF), inside, strict=True)
     return [widths[best] * factor for factor, there in factors if there]
 
 
@@ -235,24 +266,12 @@ def warn_at_end(chosen: Candidate, tried: Tried) -> None:
             )
 
 
-def best_penalties(
-    results: Mapping[str, Any], pooled: bool
-) -> list[tuple[dict[str, Any], float, float]]:
-    """Return (arguments, best penalty, its score) of each kernel in `cv_results_`, best first."""
-    scores, best = results["pooled_test_score" if pooled else "mean_test_score"], []
-    for part in kernel_parts(results):
-        place = part.start + int(np.argmax(scores[part]))
-        params = without_alpha(results["params"][place])
-        best.append((params, float(results["alpha"][place]), float(scores[place])))
-    return sorted(best, key=lambda one: -one[2])
-
-
-def not_coarser(
-    tried: list[tuple[dict[str, Any], float, float]],
-) -> list[tuple[dict[str, Any], float, float]]:
-    """Return what was tried without the widths that are clearly coarser than the best."""
-    least = tried[0][0]["gamma"] / (_SAME * STEP)
-    return [one for one in tried if one[0]["gamma"] >= least]
+def best_scores(results: Mapping[str, Any], pooled: bool) -> list[tuple[dict[str, Any], float]]:
+    """Return (arguments, best score) of each kernel in `cv_results_`."""
+    scores = results["pooled_test_score" if pooled else "mean_test_score"]
+    parts = kernel_parts(results)
+    own = [without_alpha(results["params"][part.start]) for part in parts]
+    return [(params, float(scores[part].max())) for params, part in zip(own, parts, strict=True)]
 
 
 def _families(tried: Tried) -> list[list[tuple[Candidate, float]]]:

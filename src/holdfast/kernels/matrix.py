@@ -96,8 +96,9 @@ class KernelRows(KernelData):
             same = isinstance(rows, slice) and isinstance(columns, slice) and rows == columns
         else:
             same = rows is columns or np.array_equal(rows, columns)
-        X = self.X[self._index(rows)]
-        return self._evaluate(X, None if same else self.X[self._index(columns)], self._numeric)
+        m = self.X.shape[0]
+        X = self.X[row_index(rows, m)]
+        return self._evaluate(X, None if same else self.X[row_index(columns, m)], self._numeric)
 
     def diag(self, rows: Index | None = None) -> FloatArray:
         """Return values k(x, x) of those rows (default: all)."""
