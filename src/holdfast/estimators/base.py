@@ -271,7 +271,7 @@ class CrossValidatedKernelRidge(
                 )
             state = self.random_state  # scikit-learn counts True as the seed 1
             seed = seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
-        groups = local(groups)
+        groups = None if groups is None else local(groups)
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
         )
@@ -340,20 +340,18 @@ class CrossValidatedKernelRidge(
 
     def _publish(self, fitted: Fitted, parameters: dict[str, Any]) -> None:
         """Keep the fitted model and set the public attributes."""
-        model, found, plan = fitted.model, fitted.search, fitted.search.plan
-        m = model.training.weights.size
+        found, plan = fitted.search, fitted.search.plan
         if plan is not None and isinstance(self.basis, str):  # "auto"
-            told = {"basis": told_basis(model.training.basis, m), **plan.facts}
-            found = replace(found, plan=replace(plan, facts={**plan.facts, **told}))
-        fit, basis_rows = fitted.coefficients, None
-        if fit.linear is None:
-            basis_rows = model.data.brought(expanded_in(model.basis, m))
-        self._fitted = Fitted(model, fitted.objective, found, parameters, fit, basis_rows)
+            told = told_basis(fitted.training.basis, fitted.training.weights.size)
+            plan = replace(plan, facts={**plan.facts, "basis": told})
+            found = replace(found, plan=plan)
+        self._fitted = replace(fitted, search=found, parameters=parameters)
         self.__dict__.update(self._shown(self._fitted))
 
     def _shown(self, fitted: Fitted) -> dict[str, Any]:
         """Return the public attributes that are taken from the fitted model."""
-        model, found, fit = fitted.model, fitted.search, fitted.coefficients
+        model, found, fit = fitted.model, fitted.search, fitted.fit
+        assert fit is not None  # a search ends with it
         training = model.training
         intercept = fit.unpenalised[0] if training.bias else np.zeros(training.Y.shape[1])
         return {

@@ -153,7 +153,7 @@ feature_names_in_
         """Keep the fitted model, and calibrate one that is new."""
         super()._publish(fitted, parameters)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None and fitted.fit is None:
+        if self.calibration is not None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 

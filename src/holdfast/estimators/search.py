@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray
 from holdfast.answers.fitted import Fitted, SearchResult
-from holdfast.answers.model import Model, Models
+from holdfast.answers.model import Model, Models, expanded_in
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
 from holdfast.core.gaussian import second_moments
@@ -263,7 +263,11 @@ def fitted_to(trials: Sequence[Trial], objective: Objective) -> Fitted:
         best.predictions,
         None if best.predictions is None else scores.rounding,
     )
-    return Fitted(model, objective, found)
+    m, v = model.training.Y.shape
+    fit, rows = model.smoother.fit(np.broadcast_to(np.asarray(choice.alpha, float), v)), None
+    if fit.linear is None:
+        rows = model.data.brought(expanded_in(model.basis, m))  # to predict without a cluster
+    return Fitted(model, objective, found, fit=fit, basis_rows=rows)
 
 
 def _any_penalty(scores: Scores, alphas: FloatArray, objective: Objective) -> Choice:

@@ -78,7 +78,7 @@ class KernelRows(KernelData):
 
     def __init__(self, kernel: Kernel, X: Any) -> None:
         self.kernel = kernel
-        self.X: RowData = as_rows(X)
+        self.X: RowData = X if type(X) is np.ndarray and X.ndim == 2 else as_rows(X)
         # Kernels of vectors need not look at numbers again, nor at what they have made of them.
         self._numeric = isinstance(kernel, VectorKernel) and self.X.dtype.kind == "f"
 
