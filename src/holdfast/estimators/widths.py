@@ -2,10 +2,9 @@
 
 The coarse widths follow the median distance of the rows (`holdfast.kernels.typical`), a factor of 4
 apart. If the best of them is the first or the last, the grid is extended there, one step at a time
-and at most `MORE` steps; then the widths half and twice the best are compared as well. Where there
-are rows enough, a part of them does this, with fewer basis rows, at a fraction of the cost of one
-fit. More rows show finer structure: all of them compare the best width with narrower ones, each
-half as wide, or with wider ones, while the score improves and at most `WALK` of them.
+and at most `MORE` steps. Where there are rows enough, a part of them does this, with fewer basis
+rows, at a fraction of the cost of one fit. Then all rows compare the best width with those half and
+twice as wide, narrower ones first, while the score improves.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import IntArray
-from holdfast.answers.fitted import Fitted, kernel_of, without_alpha
+from holdfast.answers.fitted import Fitted, kernel_of
 from holdfast.answers.model import Models
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.basis.base import how_many
@@ -30,28 +28,26 @@ from holdfast.data.values import is_number
 from holdfast.estimators.search import Trial, add_trials, fitted_to
 from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, warn
 from holdfast.kernels.grid import Candidate
-from holdfast.kernels.typical import MULTIPLES, STEP
+from holdfast.kernels.typical import STEP
 from holdfast.scores.choice import TIE
-from holdfast.scores.penalties import Penalties, kernel_parts
+from holdfast.scores.penalties import Penalties
 
 __all__ = ["search_widths"]
 
-#: Steps beyond the coarse widths, on either side or on both.
+#: Steps beyond the coarse widths.
 MORE = 2
 #: Rows of the part that begins a search: this share of all, but not fewer or more than so many; and
 #: its rows for each basis row.
 SHARE, FEWEST, MOST, EACH = 1 / 3, 150, 1000, 8
-#: Scores on a part that differ by this share are alike. Widths that all rows compare, at most, a
-#: factor HALF apart.
-NEAR, WALK, HALF = 0.01, 3, STEP**0.5
-#: Widths that differ by less are the same.
-_SAME = 1.01
-
+#: Scores on a part that differ by this share are alike: more rows want the narrowest of them.
+NEAR = 0.01
+#: Steps that all rows walk, and their size.
+WALK, HALF = 2, STEP**0.5
 
 #: From kernels on some rows to the penalties of each.
 ToPenalties = Callable[[TrainingData, list[Candidate]], list[Penalties]]
-#: Kernels with their scores.
-Tried = Sequence[tuple[Candidate, float]]
+#: Widths with their scores.
+Tried = dict[float, float]
 
 
 def search_widths(
@@ -72,39 +68,36 @@ def search_widths(
     parameters : mapping
         Those of the estimator.
     """
-    part = None if training.constant else part_of(training)
-    if part is None:
-        return _on_these(training, objective, candidates, penalties, parameters)
-    comparison = _Comparison(training, objective, candidates, penalties)
-    kinds = dict.fromkeys(family(candidate) for candidate in candidates)
-    for name in kinds:
-        own = [candidate for candidate in candidates if family(candidate) == name]
-        if len(own) == 1:
-            comparison.add(own)
+    every = _Comparison(training, objective, candidates, penalties, parameters)
+    some = None if training.constant else part_of(training)
+    for name in every.kinds:
+        own = [candidate for candidate in candidates if _kind(candidate) == name]
+        params = own[0].params
+        coarse: list[Any] = [candidate.params.get("gamma") for candidate in own]
+        if len(own) == 1 or training.constant:
+            every.compare(params, coarse)
             continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HoldfastWarning)
-            first = _on_these(part, objective, own, penalties, parameters, finer=False)
-        tried = best_scores(first.search.table, objective.pooled)
-        most = max(score for _, score in tried)
-        alike = [params for params, score in tried if score >= most - NEAR * abs(most)]
-        start = max(alike, key=lambda params: params["gamma"])
-        walked: dict[int, tuple[Candidate, float]] = {}
-        place: int | None = 0
-        while place is not None:
-            params = {**start, "gamma": start["gamma"] * HALF**place}
-            kernel = kernel_of(training, params, parameters)
-            walked[place] = kernel, comparison.add([kernel])
-            best = max(walked, key=lambda place: walked[place][1])
-            beside = [one for one in (best + 1, best - 1) if one not in walked]
-            place = beside[0] if beside and len(walked) < WALK else None
-        before = [(kernel_of(training, params, parameters), score) for params, score in tried]
-        warn_at_end(walked[best][0], [*before, *walked.values()])
-    return comparison.result()
+        if some is None:
+            before: Tried = {}
+            tried = every.with_ends(params, coarse)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HoldfastWarning)
+                part = _Comparison(some, objective, own, penalties, parameters)
+                before = part.with_ends(params, coarse)
+            good = max(before.values())
+            narrowest = max(g for g, score in before.items() if score >= good - NEAR * abs(good))
+            tried = every.compare(params, [narrowest])
+        for _ in range(0 if _alike({**before, **tried}) else WALK):
+            best = max(tried, key=lambda gamma: tried[gamma])
+            beside = [gamma for gamma in (best * HALF, best / HALF) if gamma not in tried]
+            tried |= every.compare(params, beside[:1])
+        _warn_at_end(tried, {**before, **tried})
+    return every.result()
 
 
 class _Comparison:
-    """Kernels that are compared on all rows, each at penalties of one sequence."""
+    """Kernels that are compared on the same rows, at penalties of one sequence."""
 
     def __init__(
         self,
@@ -112,67 +105,68 @@ class _Comparison:
         objective: Objective,
         candidates: list[Candidate],
         penalties: ToPenalties,
+        parameters: Mapping[str, Any],
     ) -> None:
-        self.training, self.objective, self.penalties = training, objective, penalties
-        self.first, self.kinds = candidates[0], [family(candidate) for candidate in candidates]
-        self.models, self.trials = Models(training, candidates), list[Trial]()
-        self.models.warn()
+        self._training, self._objective, self._parameters = training, objective, parameters
+        self._first, self._penalties = candidates[0], penalties
+        self._models, self._trials = Models(training, candidates), list[Trial]()
+        self.kinds = list(dict.fromkeys(_kind(candidate) for candidate in candidates))
+        self._models.warn()
 
-    def add(self, found: list[Candidate]) -> float:
-        """Compare more kernels; return the score of the last."""
-        grids = self.penalties(self.training, [self.first, *found])[1:]
-        add_trials(self.trials, self.models, self.objective, found, grids)
-        return self.trials[-1].value
+    def compare(self, params: Mapping[str, Any], gammas: Sequence[float]) -> Tried:
+        """Compare a kernel with some widths (None: it has none); return their scores."""
+        found = []
+        for gamma in gammas:
+            own = {**params, "gamma": gamma} if gamma else dict(params)
+            found.append(kernel_of(self._training, own, self._parameters))
+        grids = self._penalties(self._training, [self._first, *found])[1:]
+        add_trials(self._trials, self._models, self._objective, found, grids)
+        new = self._trials[len(self._trials) - len(found) :]
+        return {gamma: trial.value for gamma, trial in zip(gammas, new, strict=True)}
 
-    @property
-    def tried(self) -> list[tuple[Candidate, float]]:
-        """The kernels compared, with their scores."""
-        return [(trial.candidate, trial.value) for trial in self.trials]
+    def with_ends(self, params: Mapping[str, Any], gammas: Sequence[float]) -> Tried:
+        """Compare widths, and further ones while the best lies at an end."""
+        tried = self.compare(params, gammas)
+        for _ in range(MORE):
+            best, ends = max(tried, key=lambda gamma: tried[gamma]), (min(tried), max(tried))
+            if best not in ends or _alike(tried):
+                break
+            tried |= self.compare(params, [best / STEP if best == ends[0] else best * STEP])
+        return tried
 
     def result(self) -> Fitted:
         """Return the best of them; the table has them by their kind, then by their width."""
 
         def place(trial: Trial) -> tuple[int, float]:
-            kind = self.kinds.index(family(trial.candidate))
+            kind = self.kinds.index(_kind(trial.candidate))
             return kind, trial.candidate.params.get("gamma") or 0.0
 
-        return fitted_to(sorted(self.trials, key=place), self.objective)
+        return fitted_to(sorted(self._trials, key=place), self._objective)
 
 
-def _on_these(
-    training: TrainingData,
-    objective: Objective,
-    candidates: list[Candidate],
-    penalties: ToPenalties,
-    parameters: Mapping[str, Any],
-    *,
-    finer: bool = True,
-) -> Fitted:
-    """Return the best of these kernels and of further widths, until there are none to try.
-
-    `finer`: half and twice the best width are among them.
-    """
-    comparison = _Comparison(training, objective, candidates, penalties)
-    found = candidates
-    while found:
-        comparison.add(found)
-        found = []
-        if not training.constant:
-            found = [
-                kernel_of(training, {**members[0][0].params, "gamma": gamma}, parameters)
-                for members in _families(comparison.tried)
-                for gamma in _next(members, finer=finer)
-            ]
-    result = comparison.result()
-    if not training.constant:
-        chosen = Candidate(result.model.kernel, result.model.params)
-        warn_at_end(chosen, comparison.tried)
-    return result
-
-
-def family(candidate: Candidate) -> str:
+def _kind(candidate: Candidate) -> str:
     """Return what is the same for kernels that differ by their width alone."""
     return repr({name: value for name, value in candidate.params.items() if name != "gamma"})
+
+
+def _alike(tried: Tried) -> bool:
+    """Whether no width is better than another."""
+    scores = tried.values()
+    return len(tried) > 1 and max(scores) - min(scores) <= TIE * abs(max(scores))
+
+
+def _warn_at_end(tried: Tried, every: Tried) -> None:
+    """Warn if the best of the widths tried is the first or last of all."""
+    gamma = max(tried, key=lambda gamma: tried[gamma])
+    if gamma not in (min(every), max(every)) or _alike(every):
+        return
+    warn(
+        f"the best gamma is the {'smallest' if gamma == min(every) else 'largest'} of those that "
+        f"were tried ({gamma:.3g}); a better one may lie beyond.",
+        GridEdgeWarning,
+        argument="gamma",
+        advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
+    )
 
 
 def part_of(training: TrainingData) -> TrainingData | None:
@@ -228,62 +222,3 @@ def _among(experiments: Experiments, place: IntArray, size: int) -> Experiments:
     held, test = kept(experiments.held_out), kept(experiments.test)
     useful = np.flatnonzero((test.sizes > 0) & (held.sizes < size))
     return Experiments(held.items(useful), test.items(useful))
-
-
-def _next(members: list[tuple[Candidate, float]], *, finer: bool) -> list[float]:
-    """Return the widths to try next for one kernel, from its own in increasing order."""
-    if len(members) < 2 or _alike(members):
-        return []
-    widths = [candidate.params["gamma"] for candidate, _ in members]
-    best = max(range(len(widths)), key=lambda i: members[i][1])
-    if any(b / a < STEP / _SAME for a, b in pairwise(widths)):  # the last round
-        return []
-    added = len(widths) - len(MULTIPLES)
-    if best == 0 and added < MORE:
-        return [widths[0] / STEP]
-    if best == len(widths) - 1 and added < MORE:
-        return [widths[-1] * STEP]
-    inside = (finer and best > 0, finer and best < len(widths) - 1)
-    factors = zip((1.0 / HALF, HALF), inside, strict=True)
-    return [widths[best] * factor for factor, there in factors if there]
-
-
-def warn_at_end(chosen: Candidate, tried: Tried) -> None:
-    """Warn if the width of the chosen kernel is the first or last of those that were tried."""
-    for members in _families(tried):
-        if family(members[0][0]) != family(chosen) or len(members) < 2 or _alike(members):
-            continue
-        widths = [candidate.params["gamma"] for candidate, _ in members]
-        gamma = chosen.params["gamma"]
-        if gamma in (widths[0], widths[-1]):
-            end = "smallest" if gamma == widths[0] else "largest"
-            warn(
-                f"the best gamma is the {end} of those that were tried ({gamma:.3g}); a better one "
-                "may lie beyond.",
-                GridEdgeWarning,
-                argument="gamma",
-                advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
-            )
-
-
-def best_scores(results: Mapping[str, Any], pooled: bool) -> list[tuple[dict[str, Any], float]]:
-    """Return (arguments, best score) of each kernel in `cv_results_`."""
-    scores = results["pooled_test_score" if pooled else "mean_test_score"]
-    parts = kernel_parts(results)
-    own = [without_alpha(results["params"][part.start]) for part in parts]
-    return [(params, float(scores[part].max())) for params, part in zip(own, parts, strict=True)]
-
-
-def _families(tried: Tried) -> list[list[tuple[Candidate, float]]]:
-    """Return kernels with a width, those of one kind together and in the order of their widths."""
-    kinds: dict[str, list[tuple[Candidate, float]]] = {}
-    for candidate, score in tried:
-        if candidate.params.get("gamma") is not None:
-            kinds.setdefault(family(candidate), []).append((candidate, score))
-    return [sorted(members, key=lambda one: one[0].params["gamma"]) for members in kinds.values()]
-
-
-def _alike(members: list[tuple[Candidate, float]]) -> bool:
-    """Whether no width is better than another."""
-    scores = [score for _, score in members]
-    return max(scores) - min(scores) <= TIE * abs(max(scores))
