@@ -31,7 +31,7 @@ from holdfast.kernels.typical import fine_widths
 from holdfast.scores.choice import check_alphas
 from holdfast.scores.penalties import kernel_parts
 from holdfast.scores.row_means import NoRowMean, RowMean, row_mean
-from holdfast.scores.scoring import Scores, score_experiments
+from holdfast.scores.scoring import Scores
 from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
 from holdfast.scores.units import Units, codes_of, held_out_units, rows_in_order, units_of
 from holdfast.splitters.base import Splitter
@@ -206,8 +206,7 @@ class Fitted:
         """
         tasks = self.model.tasks(self.training.experiments)
         grid, index = np.unique(self.alphas, return_inverse=True)
-        errors = self.training.Y[tasks.test.values] - self.model.held_out(tasks, grid)
-        moments = second_moments(self.model.held_models(tasks, grid[:1]), grid, errors)
+        moments = self.model.moments(tasks, grid, self.model.held_out(tasks, grid))
         return np.sqrt(moments.noise[index, np.arange(index.size)])
 
     # -- the same, asked in another way ------------------------------------------------------------
@@ -305,17 +304,7 @@ class Fitted:
         if models is not None:
             errors = training.labels[rows] - values
             moments = partial(second_moments, models, training.alphas, errors)
-        scores = score_experiments(
-            objective.scoring,
-            values,
-            rows,
-            tasks.test.ptr,
-            training.labels,
-            training.score_weights,
-            training.groups,
-            each_target=objective.per_target,
-            moments=moments,
-        )
+        scores = objective.scores(training, values, tasks.test, moments=moments)
         if objective.rule == "best":
             return scores
         best = np.atleast_1d(objective.choose(scores, training.alphas, "best").indices)
@@ -383,14 +372,9 @@ class Fitted:
 
     def whole(self, values: FloatArray, test: Ragged) -> tuple[FloatArray, FloatArray]:
         """Return the score (c,) of predictions (k, v), and that of each experiment (c, J)."""
-        objective, training = self.objective, self.training
-        columns = [[t] for t in range(values.shape[1])] if objective.per_target else [slice(None)]
-        found = []
-        for c in columns:
-            labels = training.labels if objective.classes is not None else training.labels[:, c]
-            weights, groups = training.score_weights, training.groups
-            one = values[None, :, c], test.values, test.ptr, labels, weights
-            found.append(score_experiments(objective.scoring, *one, groups=groups))
+        objective, training, v = self.objective, self.training, values.shape[1]
+        columns: list[Any] = [[t] for t in range(v)] if objective.per_target else [slice(None)]
+        found = [objective.scores(training, values[None, :, c], test, columns=c) for c in columns]
         total = [s.first(pooled=objective.pooled, per_target=False)[0] for s in found]
         return np.array(total), np.array([s.splits[0] for s in found])
 

@@ -18,6 +18,7 @@ from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.core.data import WeightedData
 from holdfast.core.experiments import Experiments
 from holdfast.core.features import basis_epsilon
+from holdfast.core.gaussian import SecondMoments, second_moments
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import Plan, make_plan
 from holdfast.core.predict import Prediction, predict_with_error
@@ -157,6 +158,13 @@ class Model:
         """Return the models of some tasks as coefficients, one penalty for each target."""
         basis = self.chosen_basis if self.training.reselects else None
         return HeldOutModels(self.smoother, tasks, alphas, basis)
+
+    def moments(
+        self, tasks: Tasks, alphas: FloatArray, values: FloatArray, columns: slice = slice(None)
+    ) -> SecondMoments:
+        """Return the second moments of the test rows, given predictions (a, k, v) of them."""
+        errors = self.training.Y[tasks.test.values, columns] - values
+        return second_moments(self.held_models(tasks, alphas[:1]), alphas, errors)
 
     def _reselected(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
         """Return predictions of models whose basis rows come from their own training rows.

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
+from holdfast.answers.held_out import TestedRows
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.training import Objective
 from holdfast.core.experiments import Experiments, Ragged
@@ -38,7 +38,6 @@ from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.metrics import in_words
-from holdfast.scores.scorers import decision_to_label_index
 from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.base import Splitter
 from holdfast.splitters.cv import check_groups
@@ -49,7 +48,7 @@ Way = Literal["unions", "without"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NestedPredictions:
+class NestedPredictions(TestedRows):
     """Predictions of outer rows by models whose penalty was chosen without them.
 
     Attributes
@@ -101,21 +100,9 @@ class NestedPredictions:
         )
 
     @property
-    def rows(self) -> IntArray:
-        """Test rows of all outer experiments laid end to end, shape (k,)."""
-        return self.experiments.test.values
-
-    @property
-    def predictions(self) -> list[FloatArray]:
-        """Predictions of each outer experiment, a list of arrays (rows, targets)."""
-        return [self.values[start:stop] for start, stop in pairwise(self.experiments.test.ptr)]
-
-    def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (k,)."""
-        classes = self.objective.classes
-        if classes is None:
-            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
-        return np.asarray(classes[decision_to_label_index(self.values)])
+    def classes(self) -> NDArray[Any] | None:  # type: ignore[override]  # what it is made of
+        """Class labels of a classifier."""
+        return self.objective.classes
 
     def score(self, scoring: Any = None, *, pooled: bool | None = None) -> float | FloatArray:
         """Return the score of rows whose model was chosen without them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,12 +12,13 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.trend import Trend
 from holdfast.core.data import Unpenalised
-from holdfast.core.experiments import Experiments
+from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.gaussian import SecondMoments
 from holdfast.core.tasks import Policy
 from holdfast.data.dask import is_dask
 from holdfast.scores.choice import Choice, choose
 from holdfast.scores.scorers import Scoring
-from holdfast.scores.scoring import Scores
+from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.cv import as_experiments
 
 __all__ = ["Objective", "TrainingData"]
@@ -161,6 +163,32 @@ class Objective:
     def classes(self) -> AnyArray | None:
         """Class labels, or None for regression."""
         return self.scoring.classes
+
+    def scores(
+        self,
+        training: TrainingData,
+        values: FloatArray,
+        test: Ragged,
+        *,
+        columns: slice | list[int] = slice(None),
+        moments: Callable[[], SecondMoments] | None = None,
+    ) -> Scores:
+        """Return the scores of predictions (a, k, v) of test rows, of some targets or all.
+
+        Scores of a distribution need the moments of the test rows.
+        """
+        labels = training.labels
+        return score_experiments(
+            self.scoring,
+            values,
+            test.values,
+            test.ptr,
+            labels if labels.ndim == 1 else labels[:, columns],
+            training.score_weights,
+            training.groups,
+            each_target=self.per_target,
+            moments=moments,
+        )
 
     def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
         """Return the chosen penalty, by the rule of the model unless another is named."""

@@ -304,48 +304,46 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     sample_weight = require_numbers("sample_weight", sample_weight)
     try:
         weights = np.array(sample_weight, dtype=np.float64)
+        fault = _fault(weights, n_rows)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"sample_weight must hold numbers, one per row; got {type(sample_weight).__name__} "
-            f"({error}). Pass one number for each row of X.",
-            argument="sample_weight",
-        ) from None
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
-        raise InvalidInputError(
-            f"sample_weight must hold one number per row, shape ({n_rows},); got shape "
-            f"{weights.shape}. Sample weights must be 1D array or scalar.",
-            argument="sample_weight",
+        fault = (
+            f"hold numbers, one per row; got {type(sample_weight).__name__} ({error}). Pass one "
+            "number for each row of X."
+        )
+    if fault is not None:
+        raise InvalidInputError(f"sample_weight must {fault}", argument="sample_weight") from None
+    return np.full(n_rows, float(weights)) if weights.ndim == 0 else weights
+
+
+def _fault(weights: FloatArray, n_rows: int) -> str | None:
+    """Return what row weights must be and are not."""
+    if weights.shape not in ((), (n_rows,)):
+        return (
+            f"hold one number per row, shape ({n_rows},); got shape {weights.shape}. Sample "
+            "weights must be 1D array or scalar."
         )
     if not np.isfinite(weights).all():
-        raise InvalidInputError(
-            "sample_weight must be finite; got "
-            f"{int((~np.isfinite(weights)).sum())} values that are NaN or infinite. Use 0 for rows "
-            "that must not be trained on.",
-            argument="sample_weight",
+        return (
+            f"be finite; got {int((~np.isfinite(weights)).sum())} values that are NaN or infinite. "
+            "Use 0 for rows that must not be trained on."
         )
     if weights.min() < 0:
-        raise InvalidInputError(
-            f"sample_weight must not be negative; got {weights.min():g}. Use 0 for rows that must "
-            "not be trained on.",
-            argument="sample_weight",
+        return (
+            f"not be negative; got {weights.min():g}. Use 0 for rows that must not be trained on."
         )
-    refuse_large("sample_weight", 0.0, float(weights.max()))
-    if weights.max() == 0:
-        raise InvalidInputError(
-            "sample_weight must be positive for some rows; got zero for every row. Give the rows "
-            "to train on a weight.",
-            argument="sample_weight",
+    most = float(weights.max())
+    refuse_large("sample_weight", 0.0, most)
+    if most == 0:
+        return (
+            "be positive for some rows; got zero for every row. Give the rows to train on a weight."
         )
-    least, most = float(weights[weights > 0].min()), float(weights.max())
+    least = float(weights[weights > 0].min())
     if most > WIDEST_WEIGHTS * least:
-        raise InvalidInputError(
-            "sample_weight must lie within 12 decades where it is positive; got weights from "
-            f"{least:.3g} to {most:.3g}. Give rows that should hardly count the weight 0.",
-            argument="sample_weight",
+        return (
+            f"lie within 12 decades where it is positive; got weights from {least:.3g} to "
+            f"{most:.3g}. Give rows that should hardly count the weight 0."
         )
-    return weights
+    return None
 
 
 def own_rows(X: Any, rows: Any, room: float) -> Any:
@@ -448,40 +446,37 @@ MOST_COLUMNS = 2000
 def refuse_standardize(estimator: Any, X: Any, kernels: Sequence[Any]) -> None:
     """Refuse in-fold standardising of what is not a linear model in the columns of X."""
     other = next((kernel for kernel in kernels if not isinstance(kernel, Linear)), None)
+    path, (m, d) = estimator.path, X.shape if X.ndim == 2 else (X.shape[0], 0)
+    refused, remedy = "", ""
     if other is not None:
-        raise NotSupportedError(
-            f'standardize=True is for kernel="linear"; got kernel {other!r}: scaling columns '
-            "inside every experiment would change every kernel value. Scale X once before.",
-            argument="standardize",
-            remedies=("kernel",),
+        remedy = "kernel"
+        refused = (
+            f'is for kernel="linear"; got kernel {other!r}: scaling columns inside every '
+            "experiment would change every kernel value. Scale X once before."
         )
-    if estimator.basis is not None:
-        raise NotSupportedError(
-            "standardize=True works in the columns of X; got basis="
-            f"{estimator.basis!r}. Leave basis out.",
-            argument="standardize",
-            remedies=("basis",),
+    elif estimator.basis is not None:
+        remedy = "basis"
+        refused = f"works in the columns of X; got basis={estimator.basis!r}. Leave basis out."
+    elif path in ("spectral", "cholesky"):
+        remedy = "path"
+        refused = (
+            f"gives every experiment equations of its own; got path={path!r}, which shares one "
+            'factor. Use path="auto" or "per_fold".'
         )
-    if estimator.path in ("spectral", "cholesky"):
-        raise NotSupportedError(
-            f"standardize=True gives every experiment equations of its own; got path="
-            f'{estimator.path!r}, which shares one factor. Use path="auto" or "per_fold".',
-            argument="standardize",
-            remedies=("path",),
+    elif is_dask(X):
+        refused = (
+            "needs rows in memory; got a Dask collection. Scale the columns once before, or pass "
+            "X.compute()."
         )
-    if is_dask(X):
-        raise NotSupportedError(
-            "standardize=True needs rows in memory; got a Dask collection. Scale the columns once "
-            "before, or pass X.compute().",
-            argument="standardize",
+    elif d >= m and d > MOST_COLUMNS:
+        refused = (
+            f"solves a system of all columns in every experiment; got {d} columns and {m} rows. "
+            f"Scale X once before, or choose at most {MOST_COLUMNS} columns."
         )
-    m, d = X.shape
-    if d >= m and d > MOST_COLUMNS:
-        raise NotSupportedError(
-            f"standardize=True solves a system of all columns in every experiment; got {d} columns "
-            f"and {m} rows. Scale X once before, or choose at most {MOST_COLUMNS} columns.",
-            argument="standardize",
-        )
+    if refused:
+        remedies = (remedy,) if remedy else ()
+        message = f"standardize=True {refused}"
+        raise NotSupportedError(message, argument="standardize", remedies=remedies)
 
 
 def is_mapped(rows: Any) -> bool:

@@ -18,7 +18,6 @@ from holdfast.answers.fitted import Fitted, SearchResult
 from holdfast.answers.model import Model, Models, expanded_in
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
-from holdfast.core.gaussian import second_moments
 from holdfast.core.lapack import SMALL, piece_threads, run_pieces
 from holdfast.core.plan import MOST_PREDICTIONS, Plan
 from holdfast.core.tasks import Tasks
@@ -27,7 +26,7 @@ from holdfast.kernels.grid import Candidate
 from holdfast.progress import report
 from holdfast.scores.choice import Choice, cv_results, rank, warn_at_edge
 from holdfast.scores.penalties import Penalties, extended
-from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine, score_experiments
+from holdfast.scores.scoring import MAX_COLUMNS, Scores, combine
 
 #: Doubles of held-out predictions that a fitted model keeps for `held_out`.
 KEPT_DOUBLES = 2**21
@@ -198,24 +197,10 @@ def scored(
         columns = slice(start, min(start + step, v))
         values, error = model.predict_with_error(tasks, alphas, trial.plan.path, columns)
         np.maximum(rounding, error.max(axis=1, initial=0.0), out=rounding)
-        labels = training.labels if training.labels.ndim == 1 else training.labels[:, columns]
-
-        def moments(values: FloatArray = values, labels: Any = labels) -> Any:
-            errors = labels[tasks.test.values] - values
-            return second_moments(model.held_models(tasks, alphas[:1]), alphas, errors)
-
-        own = score_experiments(
-            objective.scoring,
-            values,
-            tasks.test.values,
-            tasks.test.ptr,
-            labels,
-            training.score_weights,
-            training.groups,
-            each_target=objective.per_target,
-            moments=moments,
+        moments = partial(model.moments, tasks, alphas, values, columns)
+        parts.append(
+            objective.scores(training, values, tasks.test, columns=columns, moments=moments)
         )
-        parts.append(own)
         sizes.append(columns.stop - columns.start)
         if step < v:
             report(columns.stop, v, "targets")

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
 from holdfast import KernelMixtureCV, KernelRidgeCV
+from holdfast.answers import training
 from holdfast.estimators import search
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, FunctionKernel, Linear, OnColumns
@@ -169,7 +170,7 @@ def test_linear_bands_are_fitted_in_their_columns(kind, each):
 @pytest.mark.parametrize("cv", [LeaveOneOut(), LeaveOneGroupOut()], ids=["rows", "runs"])
 def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
     alone, threads = fitted(cv=cv, **more), set()
-    plain = search.score_experiments
+    plain = training.score_experiments
 
     def watched(*args, **kwargs):
         threads.add(get_ident())
@@ -177,7 +178,7 @@ def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
 
     monkeypatch.setattr(search, "SMALL", 1)
     monkeypatch.setattr(search, "piece_threads", lambda: 3)
-    monkeypatch.setattr(search, "score_experiments", watched)
+    monkeypatch.setattr(training, "score_experiments", watched)
     model = fitted(cv=cv, **more)
     assert len(threads) > 1
     assert np.array_equal(model.kernel_weights_, alone.kernel_weights_)
