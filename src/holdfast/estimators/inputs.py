@@ -304,14 +304,15 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     sample_weight = require_numbers("sample_weight", sample_weight)
     try:
         weights = np.array(sample_weight, dtype=np.float64)
-        fault = _fault(weights, n_rows)
     except (TypeError, ValueError) as error:
-        fault = (
-            f"hold numbers, one per row; got {type(sample_weight).__name__} ({error}). Pass one "
-            "number for each row of X."
-        )
+        raise InvalidInputError(
+            f"sample_weight must hold numbers, one per row; got {type(sample_weight).__name__} "
+            f"({error}). Pass one number for each row of X.",
+            argument="sample_weight",
+        ) from None
+    fault = _fault(weights, n_rows)
     if fault is not None:
-        raise InvalidInputError(f"sample_weight must {fault}", argument="sample_weight") from None
+        raise InvalidInputError(f"sample_weight must {fault}", argument="sample_weight")
     return np.full(n_rows, float(weights)) if weights.ndim == 0 else weights
 
 
@@ -334,9 +335,7 @@ def _fault(weights: FloatArray, n_rows: int) -> str | None:
     most = float(weights.max())
     refuse_large("sample_weight", 0.0, most)
     if most == 0:
-        return (
-            "be positive for some rows; got zero for every row. Give the rows to train on a weight."
-        )
+        return "be positive for some rows; got zero for every row. Give the rows a weight."
     least = float(weights[weights > 0].min())
     if most > WIDEST_WEIGHTS * least:
         return (
