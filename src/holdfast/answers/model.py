@@ -36,7 +36,7 @@ from holdfast.kernels import Kernel, Precomputed
 from holdfast.kernels.dask_rows import DaskRows
 from holdfast.kernels.grid import Candidate
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
-from holdfast.kernels.shared import Distances, SharedRows, common_parts
+from holdfast.kernels.shared import Distances, Parts, SharedRows, common_parts
 from holdfast.kernels.smoothers import is_primal, make_smoother, require_symmetric
 from holdfast.progress import report
 
@@ -234,13 +234,14 @@ class Models:
         self._same_basis = self.selector is None or not self.selector.data_dependent
         self._chosen: tuple[IntArray | None, Selector | None] | None = None
         self._shared: SharedRows | None = None
-        self._common = None
-        if len(candidates) > 1 and self._same_basis:
-            elsewhere = is_dask(training.X) or isinstance(self.selector, Points)
-            # Sums of linear kernels that are fitted in their columns make no kernel matrix.
-            primal = all(is_primal(c.kernel, training.X, training.basis) for c in candidates)
-            if not (elsewhere or primal):
-                self._common = common_parts([candidate.kernel for candidate in candidates])
+        self._common: Parts | None = None
+        # Sums of linear kernels that are fitted in their columns make no kernel matrix.
+        if (
+            len(candidates) > 1
+            and self._same_basis
+            and not all(is_primal(c.kernel, training.X, training.basis) for c in candidates)
+        ):
+            self._common = common_parts([candidate.kernel for candidate in candidates])
 
     def __call__(self, candidate: Candidate) -> Model:
         """Return the model of a kernel."""
@@ -262,8 +263,8 @@ class Models:
             self._chosen = basis, selector
         else:
             basis, selector = self._chosen
-        if self._common is not None:
-            data = self._sharing(candidate.kernel, basis) or data
+        if type(data) is KernelRows and self._common is not None:
+            data = self._sharing(data, self._common, basis)
         return make_model(training, candidate, basis, selector, data)
 
     def warn(self) -> None:
@@ -279,18 +280,16 @@ class Models:
             advice='Use held_out_basis="reselect" for an estimate without that bias.',
         )
 
-    def _sharing(self, kernel: Kernel | Precomputed, basis: IntArray | None) -> SharedRows | None:
+    def _sharing(self, data: KernelRows, common: Parts, basis: IntArray | None) -> KernelRows:
         """Return the rows with a kernel through what it shares with others, if there is room."""
-        if self._common is None or isinstance(kernel, Precomputed):
-            return None
         X = self._training.X
         columns = expanded_in(basis, X.shape[0])
-        kept = 1 if isinstance(self._common, Distances) else len(self._common)
+        kept = 1 if isinstance(common, Distances) else len(common)
         if 8.0 * (2 + kept) * X.shape[0] * columns.size > self._training.memory:
-            return None
+            return data
         if self._shared is None:
-            self._shared = SharedRows.of(self._common, X, columns)
-        return self._shared.with_kernel(kernel)
+            self._shared = SharedRows.of(common, X, columns)
+        return self._shared.with_kernel(data.kernel) or data
 
 
 def _selector_of(training: TrainingData) -> Selector:
@@ -315,16 +314,20 @@ def expanded_in(basis: IntArray | None, m: int) -> IntArray:
 
 def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
     """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
-    if isinstance(basis, Points):
-        return _with_points(kernel, X, basis)
-    if not isinstance(kernel, Precomputed):
-        return DaskRows(kernel, X) if is_dask(X) else KernelRows(kernel, X)
     if is_dask(X):
-        raise NotSupportedError(
-            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
-            "themselves with a kernel, or X.compute().",
-            argument="kernel",
-        )
+        return _elsewhere(kernel, X, basis)
+    if isinstance(basis, Points):
+        if isinstance(kernel, Precomputed):
+            raise NotSupportedError(
+                'kernel="precomputed" has no values for points that are not rows. Pass the rows '
+                "with a kernel, or basis=[row numbers]; points may be added to the rows with "
+                "weight zero.",
+                argument="kernel",
+                remedies=("basis",),
+            )
+        return RowsAndPoints(kernel, X, basis.points(X))
+    if not isinstance(kernel, Precomputed):
+        return KernelRows(kernel, X)
     if X.shape[0] == X.shape[1]:
         return PrecomputedRows(X)
     rows = basis.rows if isinstance(basis, Fixed) else basis
@@ -345,22 +348,21 @@ def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> Kernel
     return PrecomputedRows(X, columns=columns)
 
 
-def _with_points(kernel: Kernel | Precomputed, X: Any, basis: Points) -> RowsAndPoints:
-    """Return rows and kernel together with basis vectors that are not rows."""
+def _elsewhere(kernel: Kernel | Precomputed, X: Any, basis: Any) -> DaskRows:
+    """Return the rows of a Dask array with a kernel."""
     if isinstance(kernel, Precomputed):
         raise NotSupportedError(
-            'kernel="precomputed" has no values for points that are not rows. Pass the rows with a '
-            "kernel, or basis=[row numbers]; points may be added to the rows with weight zero.",
+            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
+            "themselves with a kernel, or X.compute().",
             argument="kernel",
-            remedies=("basis",),
         )
-    if is_dask(X):
+    if isinstance(basis, Points):
         raise NotSupportedError(
             "Points are for rows in memory; got a Dask array. Pass basis=[row numbers] or a number "
             "of rows, or X.compute().",
             argument="basis",
         )
-    return RowsAndPoints(kernel, X, basis.points(X))
+    return DaskRows(kernel, X)
 
 
 def at_own_penalty(

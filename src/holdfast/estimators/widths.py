@@ -23,7 +23,7 @@ from holdfast.answers.model import Models
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.basis.base import how_many
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.dask import is_dask
+from holdfast.data.dask import gather
 from holdfast.data.values import is_number
 from holdfast.estimators.search import Trial, add_trials, fitted_to
 from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, warn
@@ -176,7 +176,7 @@ def part_of(training: TrainingData) -> TrainingData | None:
     """
     m, live = training.weights.size, np.flatnonzero(training.weights > 0)
     size = min(int(SHARE * live.size), MOST)
-    if size < FEWEST or is_dask(training.X):
+    if size < FEWEST:
         return None
     rng = np.random.default_rng(0)  # as what is typical of rows, of no seed
     named, basis = _named_rows(training.basis, m), training.basis
@@ -194,7 +194,7 @@ def part_of(training: TrainingData) -> TrainingData | None:
         return None
     return replace(
         training,
-        X=training.X[rows],
+        X=gather(training.X, rows),
         Y=training.Y[rows],
         labels=training.labels[rows],
         weights=training.weights[rows],
