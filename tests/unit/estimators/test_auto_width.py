@@ -191,3 +191,15 @@ def test_more_basis_rows_than_a_part_has():
     for basis in (250, 600):
         model = KernelRidgeCV(gamma="search", basis=basis, random_state=0).fit(X, y)
         assert model.basis_indices_.size == basis
+
+
+@pytest.mark.parametrize("basis", [None, 60])
+def test_many_rows_walk_from_what_a_part_of_them_found(basis):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 2))
+    y = np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=500)
+    found = KernelRidgeCV(gamma="search", basis=basis, cv=5, random_state=0).fit(X, y)
+    assert len(widths_of(found)) <= 3  # fits of all rows
+    grid = fine_widths("rbf", X, np.ones(500))
+    best = KernelRidgeCV(gamma=grid, basis=basis, cv=5, random_state=0).fit(X, y)
+    assert found.best_score_ > 1.05 * best.best_score_  # negative: at most 5 % more error
