@@ -1,4 +1,4 @@
-# holdfast: every chore is one word. Needs python3 (3.11 or newer, with venv) and make; nothing else.
+# holdfast: every task is one word. Needs python3 (3.11 or newer, with venv) and make; nothing else.
 #
 #   make demo          a first run, in seconds, with a report to look at
 #   make test          the whole test suite
@@ -83,7 +83,7 @@ lint: $(VENV)/.set-lint ## ruff (lint and format) and codespell
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 
-format: $(VENV)/.set-lint ## put the code in order
+format: $(VENV)/.set-lint ## format the code and sort its imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -124,7 +124,7 @@ $(VENV_LOWEST)/.made: pyproject.toml tools/lowest.py
 test-lowest: $(VENV_LOWEST)/.made ## the tests, without the slow ones, with the oldest supported versions
 	$(ONE_THREAD) $(VENV_LOWEST)/bin/python -m pytest -n auto -q -m "not slow" $(PYTEST_ARGS)
 
-clean: ## remove everything that make made, but no measurements
+clean: ## remove what make built, but not the results of benchmarks
 	rm -rf $(VENV) $(VENV_LOWEST) $(DEMO_DIR) build dist docs/_build docs/gallery docs/api/generated docs/api/names.rst
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache .coverage
 	find src tests benchmarks reproduce -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -113,10 +113,14 @@ def write_names():
     (HERE / "api" / "names.rst").write_text("\n".join(parts), encoding="utf-8")
 
 
-def plain_links(app, docname, source):
-    """Show links to records and papers' pages as paths in the repository."""
+def links_of_the_site(app, docname, source):
+    """Turn links that work in the repository into those of the site.
+
+    An example is its page of the gallery. Records and papers' pages are shown as paths.
+    """
+    text = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](gallery/\1.rst)", source[0])
     link = re.compile(r"\[([^\]]+)\]\((?:docs/)?((?:decisions|reproduce)/[^)]+)\)")
-    source[0] = link.sub(r"\1 (`docs/\2`)", source[0])
+    source[0] = link.sub(r"\1 (`docs/\2`)", text)
 
 
 def plain_bars(app, what, name, obj, options, lines):
@@ -135,7 +139,7 @@ def only_ours(app, what, name, obj, skip, options):
 
 def setup(app):
     """Connect these to Sphinx."""
-    app.connect("source-read", plain_links)
+    app.connect("source-read", links_of_the_site)
     app.connect("autodoc-process-docstring", plain_bars, priority=900)  # after numpydoc
     app.connect("autodoc-skip-member", only_ours)
 

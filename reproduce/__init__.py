@@ -22,23 +22,14 @@ This package is part of the source, not of what is installed.
 """
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 from reproduce._command import main, run
 from reproduce._framework import EXPERIMENTS, Claim, Experiment, Options, Outcome
 
 __all__ = ["EXPERIMENTS", "Claim", "Experiment", "Options", "Outcome", "main", "run"]
 
-# Importing a module registers its experiments, so the list is in this order.
-for _module in (
-    "p000_speed",
-    "p000_variance",
-    "p000_sinusoid",
-    "p000_greedy",
-    "p000_groups",
-    "p002_motorcycle",
-    "p002_boston",
-    "p002_lemma",
-    "p003_grid",
-    "p004_clusters",
-):
-    import_module(f"{__name__}.{_module}")
+# Importing a module registers its experiments.
+for _module in sorted(module.name for module in iter_modules(__path__)):
+    if _module.startswith("p0"):
+        import_module(f"{__name__}.{_module}")

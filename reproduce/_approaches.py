@@ -26,12 +26,6 @@ Rows = NDArray[np.int64]
 N_FOLDS = 10
 SHIFT = 1e-7  # the papers' diagonal shift; an RBF kernel has diagonal 1, so also relative
 
-APPROACHES = (
-    "1: a few basis rows change in each round",
-    "2: the basis stays, its rows are never tested",
-    "3: a new basis in each round",
-)
-
 
 @contextmanager
 def expected_warnings() -> Iterator[None]:
@@ -145,14 +139,14 @@ def _folds_through(basis: Rows, m: int, rng: np.random.Generator) -> list[HoldOu
     return [HoldOut(np.concatenate(pair)) for pair in zip(parts, others, strict=True)]
 
 
-def mean_and_variance(errors: Floats) -> tuple[Floats, Floats]:
+def moments(errors: Floats) -> tuple[Floats, Floats]:
     """Return mean and variance over repetitions (axis 0), the variance with 1/(r-1)."""
     return errors.mean(axis=0), errors.var(axis=0, ddof=min(1, len(errors) - 1))
 
 
 def standard_errors(errors: Floats) -> dict[str, list[list[float]]]:
     """Return standard errors of mean and variance over repetitions (axis 0), of (r, 3, alphas)."""
-    variance = mean_and_variance(errors)[1]
+    variance = moments(errors)[1]
     log_noise = mean_and_error(log_variances(errors)[1])[1]
     return {
         "mean": [[finite(value) for value in row] for row in mean_and_error(errors)[1]],

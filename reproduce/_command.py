@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command.add_argument("--data", metavar="DIR", help="folder of .npz files; else HOLDFAST_DATA")
     asked = command.parse_args(argv)
     if not asked.id:
-        for known in EXPERIMENTS.values():
+        for known in sorted(EXPERIMENTS.values(), key=lambda known: known.id):
             print(f"{known.id:17} {known.paper:40} {known.title}")
         return 0
     ids = list(EXPERIMENTS) if asked.id == ["all"] else asked.id

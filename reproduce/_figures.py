@@ -12,6 +12,13 @@ import numpy as np
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+#: The three ways of paper 000 §6.2 to treat basis rows in ten-fold cross-validation.
+APPROACHES = (
+    "1: a few basis rows change in each round",
+    "2: the basis stays, its rows are never tested",
+    "3: a new basis in each round",
+)
+
 
 def axes(
     columns: int = 1, rows: int = 1, *, width: float = 5.0, height: float = 3.6, **options: Any
@@ -59,6 +66,25 @@ def curves(
     ax.grid(visible=True, alpha=0.3)
     if legend:
         ax.legend(frameon=False, fontsize="small")
+
+
+def mean_and_variance(
+    panels: Any, numbers: Mapping[str, Any], x: Any, title: str = "", log: bool = False
+) -> None:
+    """Draw mean and variance (`log`: its logarithm) of the MSEs of all approaches."""
+    for panel, name in zip(panels, ("mean", "variance"), strict=False):
+        errors = numbers.get("standard_error", {}).get(name, ())
+        curves(
+            panel,
+            x,
+            dict(zip(APPROACHES, numbers[name], strict=True)),
+            xlabel="log₂ λ",
+            ylabel=f"{name} of the MSEs",
+            title=title,
+            log=log and name == "variance",
+            legend=False,
+            bands=dict(zip(APPROACHES, errors, strict=False)),
+        )
 
 
 def shared_legend(figure: Any, ax: Any) -> None:

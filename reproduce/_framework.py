@@ -96,7 +96,6 @@ class Outcome:
 
 
 Run = Callable[[Options, Progress], Outcome]
-Decide = Callable[[Mapping[str, Any], int], Sequence[Claim]]
 Draw = Callable[[Mapping[str, Any]], Any]
 
 

@@ -26,11 +26,6 @@ class Reading:
     alpha: float  # the penalty λ
 
 
-def ten_fold_error(X: Floats, y: Floats, reading: Reading, seed: int) -> float:
-    """Return the ten-fold mean squared error of the dense model with bias."""
-    return float(ten_fold_squares(X, y, reading, seed).mean())
-
-
 def ten_fold_squares(X: Floats, y: Floats, reading: Reading, seed: int) -> Floats:
     """Return the squared error of each row, held out in ten folds, by the dense model with bias."""
     folds = KFold(10, shuffle=True, random_state=seed)

@@ -1,4 +1,4 @@
-"""Timing, ranking measures and small statistics that several experiments share."""
+"""Timing and small statistics that several experiments share."""
 
 from __future__ import annotations
 
@@ -67,41 +67,6 @@ class Clock:
     def noise(self) -> float:
         """Standard error of the logarithm of a time, pooled over all jobs."""
         return timing_noise(self.every)
-
-
-def kendall_tau_b(truth: Floats, scores: Floats) -> Floats:
-    """Return Kendall's τ_b between `truth` (m,) and each row of `scores` (a, m).
-
-    Notes
-    -----
-    Concordant minus discordant pairs, over the geometric mean of the pairs not tied in either:
-    O(a m²), meant for small groups. Not a number where all values of one side are tied.
-    """
-    i, j = np.triu_indices(truth.size, k=1)
-    s = np.sign(truth[i] - truth[j])
-    t = np.sign(scores[:, i] - scores[:, j])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tau: Floats = (t @ s) / np.sqrt((s @ s) * np.einsum("ij,ij->i", t, t))
-    return tau
-
-
-def mean_tau_over_groups(y: Floats, predictions: Floats, groups: NDArray[np.int64]) -> Floats:
-    """Return τ_b averaged over the groups where it is defined, for each row of `predictions`.
-
-    Notes
-    -----
-    Paper 004 §4 averages over sentences. A group of one row, or whose targets are all equal, has
-    no ranking and is left out; a group whose predictions are all equal counts as 0 (no ranking
-    was given).
-    """
-    taus = []
-    for group in np.unique(groups):
-        rows = np.flatnonzero(groups == group)
-        if np.unique(y[rows]).size < 2:
-            continue
-        taus.append(np.nan_to_num(kendall_tau_b(y[rows], predictions[:, rows])))
-    mean: Floats = np.mean(taus, axis=0)
-    return mean
 
 
 def relative_difference(a: Floats, b: Floats) -> float:

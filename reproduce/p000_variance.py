@@ -10,14 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.basis import Random
-from reproduce._approaches import (
-    APPROACHES,
-    log2_labels,
-    mean_and_variance,
-    three_approaches,
-)
-from reproduce._figures import axes, curves, shared_legend
-from reproduce._framework import Claim, Decide, Options, Outcome, Progress, experiment, repeated
+from reproduce._approaches import log2_labels, moments, three_approaches
+from reproduce._figures import axes, curves, mean_and_variance, shared_legend
+from reproduce._framework import Claim, Options, Outcome, Progress, experiment, repeated
 from reproduce._measure import powers_of_two
 from reproduce._verdicts import BAND, clearly_less, finite, log_ratio, told, weakest
 from reproduce.datasets import Dataset, load
@@ -33,18 +28,23 @@ SAME = 0.05  # means that differ by less are about the same
 class Task(NamedTuple):
     """One of the four regression tasks of the paper."""
 
+    number: int  # of the figure
     data: str
     title: str
     log2_gamma: int
     scale: float
+    size: str  # rows and features in the paper
     split: str
+    repetitions: int = 300
 
 
-AILERONS = Task("ailerons", "Ailerons", -18, 1000.0, "the original .data file")
-ELEVATORS = Task("elevators", "Elevators", -19, 1000.0, "first 8,752 rows (order inferred)")
-POLE = Task("pole", "Pole Telecomm", -12, 1.0, "first 5,000 rows (role of the blocks inferred)")
-PUMADYN = Task("pumadyn32nm", "Pumadyn", -21, 1.0, "first 4,499 rows (order inferred)")
-
+TASKS = (
+    Task(1, "ailerons", "Ailerons", -18, 1000.0, "7,154, 40", "the original .data file"),
+    Task(2, "elevators", "Elevators", -19, 1000.0, "8,752, 18", "first 8,752 rows (inferred)"),
+    Task(3, "pole", "Pole Telecomm", -12, 1.0, "5,000, 48", "first 5,000 rows (inferred)"),
+    Task(4, "pumadyn32nm", "Pumadyn", -21, 1.0, "4,499, 32", "first 4,499 rows (inferred)", 1000),
+)
+PUMADYN = TASKS[3]
 
 CAPTION = (
     "Left: the three estimates have the same mean. Middle and right: the more of the basis changes "
@@ -62,18 +62,7 @@ def draw(numbers: Mapping[str, Any]) -> Any:
     """Return mean, variance and ratios of variances against log₂ λ."""
     figure, ax = axes(3, width=4.4)
     x = numbers["log2_alpha"]
-    for column, name in enumerate(("mean", "variance")):
-        lines = dict(zip(APPROACHES, numbers[name], strict=True))
-        curves(
-            ax[0, column],
-            x,
-            lines,
-            xlabel="log₂ λ",
-            ylabel=f"{name} of the MSEs",
-            title=numbers["title"],
-            log=name == "variance",
-            legend=False,
-        )
+    mean_and_variance(ax[0], numbers, x, numbers["title"], log=True)
     draw_ratios(ax[0, 2], x, numbers["variance_ratios"])
     shared_legend(figure, ax)
     return figure
@@ -210,52 +199,11 @@ def underfit(mean: Floats, variance: Floats, repetitions: int) -> Claim:
     )
 
 
-_figure = partial(
-    experiment,
-    draw=draw,
-    repetitions=300,
-    paper_repetitions=100,
-    caption=CAPTION,
-)
-
-
-@_figure("p000-fig1", paper="000 Figure 1", title="Variance of ten-fold CV, Ailerons")
-def ailerons(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome for Ailerons."""
-    return _run(AILERONS, options, progress)
-
-
-@_figure("p000-fig2", paper="000 Figure 2", title="Variance of ten-fold CV, Elevators")
-def elevators(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome for Elevators."""
-    return _run(ELEVATORS, options, progress)
-
-
-@_figure("p000-fig3", paper="000 Figure 3", title="Variance of ten-fold CV, Pole Telecomm")
-def pole(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome for Pole Telecomm."""
-    return _run(POLE, options, progress)
-
-
-@_figure(
-    "p000-fig4",
-    paper="000 Figure 4",
-    title="Variance of ten-fold CV, Pumadyn",
-    repetitions=1000,
-    caption=PUMADYN_CAPTION,
-)
-def pumadyn(options: Options, progress: Progress) -> Outcome:
-    """Return the outcome for Pumadyn."""
-    return _run(PUMADYN, options, progress, decide_pumadyn)
-
-
-def _run(
-    task: Task, options: Options, progress: Progress, verdicts: Decide | None = None
-) -> Outcome:
-    verdicts = decide if verdicts is None else verdicts
+def _run(task: Task, options: Options, progress: Progress) -> Outcome:
+    """Return the outcome for a task."""
     data = load(task.data, options.folder).train()
     errors = errors_of(task, data, options, progress)
-    mean, variance = mean_and_variance(errors)  # (3, alphas) each
+    mean, variance = moments(errors)  # (3, alphas) each
     numbers = {
         "title": task.title,
         "log2_alpha": log2_labels(ALPHAS),
@@ -263,8 +211,20 @@ def _run(
         "variance": variance.tolist(),
         "variance_ratios": ratios_of(errors, ((3, 1), (3, 2), (1, 2))),
     }
-    claims = verdicts(numbers, options.repetitions)
+    claims = (decide_pumadyn if task is PUMADYN else decide)(numbers, options.repetitions)
     return Outcome(numbers, claims, _settings(task, data.X.shape, data.source), notes=_NOTES)
+
+
+for _task in TASKS:
+    experiment(
+        f"p000-fig{_task.number}",
+        paper=f"000 Figure {_task.number}",
+        title=f"Variance of ten-fold CV, {_task.title}",
+        draw=draw,
+        repetitions=_task.repetitions,
+        paper_repetitions=100,
+        caption=PUMADYN_CAPTION if _task is PUMADYN else CAPTION,
+    )(partial(_run, _task))
 
 
 def errors_of(task: Task, data: Dataset, options: Options, progress: Progress) -> Floats:
@@ -283,7 +243,7 @@ def _settings(task: Task, shape: tuple[int, int], source: str) -> list[tuple[str
     m, d = shape
     return [
         ("data", f"{task.title}, training set", f"{source}; {task.split}"),
-        ("rows, features", _PAPER_SIZE[task.data], f"{m:,}, {d}"),
+        ("rows, features", task.size, f"{m:,}, {d}"),
         ("target", "× 1,000" if task.scale != 1.0 else "as it is", "the same"),
         ("kernel", f"exp(−γ‖x−x′‖²), γ = 2^{task.log2_gamma}", "the same"),
         ("λ", "2⁻¹⁵ … 2⁴", "the same"),
@@ -293,13 +253,6 @@ def _settings(task: Task, shape: tuple[int, int], source: str) -> list[tuple[str
         ("variance", "1/(1−r) Σ… (a misprint)", "1/(r−1) Σ…"),
     ]
 
-
-_PAPER_SIZE = {
-    "ailerons": "7,154, 40",
-    "elevators": "8,752, 18",
-    "pole": "5,000, 48",
-    "pumadyn32nm": "4,499, 32",
-}
 
 _NOTES = (
     "The paper prints curves, not numbers: the statements about them are what can be compared.",

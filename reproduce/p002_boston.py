@@ -16,8 +16,8 @@ from reproduce._approaches import SHIFT, expected_warnings
 from reproduce._baselines import cawley_talbot, explicit
 from reproduce._figures import COLOURS, axes, curves
 from reproduce._framework import Claim, Options, Outcome, Progress, experiment
-from reproduce._lssvm import Reading, choose, select, ten_fold_error
-from reproduce._measure import Clock, one_core, relative_difference
+from reproduce._lssvm import Reading, choose, select, ten_fold_squares
+from reproduce._measure import Clock, one_core
 from reproduce._verdicts import slope_noise, times_between, told
 from reproduce.datasets import load
 
@@ -25,7 +25,6 @@ Floats = NDArray[np.float64]
 
 PRINTED = Reading("as printed: σ⁻² = 4.36, λ = 1/(2γ)", 4.36, 1.0 / (2 * 2.89e4))
 LIKELY = Reading("σ = 4.36, λ = 1/(2γ)", 4.36**-2, 1.0 / (2 * 2.89e4))
-SMALLER = Reading("σ = 4.36, λ = 1/(2γ) with γ = 2.89e1", 4.36**-2, 1.0 / (2 * 2.89e1))
 N_BASIS = 200
 SIZES = (225, 250, 300, 350, 400, 450, 506)
 EXPLICIT, FAST, OURS = "explicit", "fast (Cawley–Talbot, NumPy)", "holdfast, fit (everything)"
@@ -66,10 +65,10 @@ def reconstruction(options: Options, progress: Progress) -> Outcome:
     """Return the reconstruction error after each feature vector, for three kernel widths."""
     X, y = standardised(options.folder)
     progress(0, 4, "hyper-parameters")
-    readings = [PRINTED, LIKELY, choose(X, y, LIKELY, options.seed), SMALLER]
-    mse = [ten_fold_error(X, y, reading, options.seed) for reading in readings]
+    readings = [PRINTED, LIKELY, choose(X, y, LIKELY, options.seed)]
+    mse = [float(ten_fold_squares(X, y, reading, options.seed).mean()) for reading in readings]
     errors: dict[str, list[float]] = {}
-    for step, reading in enumerate(readings[:3]):
+    for step, reading in enumerate(readings):
         progress(1 + step, 4, reading.label)
         errors[f"σ = {reading.gamma**-0.5:.2f}, exact"] = _errors(X, y, reading, FeatureVectors())
     sampled = FeatureVectors(sample=59)
@@ -152,15 +151,6 @@ def decide_times(numbers: Mapping[str, Any], repetitions: int) -> list[Claim]:
                 kind="ours" if name == OURS else "paper",
             )
         )
-    difference = max(numbers["relative_difference"])
-    claims.append(
-        Claim(
-            "Fast and explicit predictions agree",
-            difference < 1e-6,
-            f"largest relative difference {difference:.1e}",
-            kind="ours",
-        )
-    )
     return claims
 
 
@@ -181,21 +171,16 @@ def times(options: Options, progress: Progress) -> Outcome:
     basis = select(X, y, reading.gamma, FeatureVectors(N_BASIS))[0]
     others = rng.permutation(np.setdiff1d(np.arange(len(y)), basis))
     seconds: dict[str, list[float]] = {EXPLICIT: [], FAST: [], OURS: []}
-    differences = []
     clock = Clock(options.repetitions)
     for step, size in enumerate(SIZES):
         progress(step, len(SIZES), f"{size} rows")
         rows = np.concatenate([basis, others[: size - N_BASIS]])  # the basis comes first
-        work, result = _methods(X[rows], y[rows], reading)
         with one_core(), expected_warnings():
-            for name, job in work.items():
-                _, trials = clock(job)
-                seconds[name].append(float(np.mean(trials)))
-        differences.append(relative_difference(result[OURS](), result[EXPLICIT]()))
+            for name, job in _methods(X[rows], y[rows], reading).items():
+                seconds[name].append(float(np.mean(clock(job)[1])))
     numbers = {
         "rows": list(SIZES),
         "seconds": seconds,
-        "relative_difference": differences,
         "timing_noise": clock.noise,
         "exponent": {name: _slope(values) for name, values in seconds.items()},
         "gamma": reading.gamma,
@@ -216,14 +201,11 @@ def times(options: Options, progress: Progress) -> Outcome:
     return Outcome(numbers, claims, settings, _time_table(numbers))
 
 
-def _methods(
-    X: Floats, y: Floats, reading: Reading
-) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Floats]]]:
-    """Return what is timed, and how to get predictions from it."""
+def _methods(X: Floats, y: Floats, reading: Reading) -> dict[str, Callable[[], Any]]:
+    """Return what is timed."""
     basis = np.arange(N_BASIS)
     K_mB = RBF(reading.gamma)(X, X[basis])
-    K_BB = K_mB[basis] + SHIFT * np.eye(N_BASIS)
-    parts = (K_mB, K_BB, y, reading.alpha)
+    parts = (K_mB, K_mB[basis] + SHIFT * np.eye(N_BASIS), y, reading.alpha)
     model = KernelRidgeCV(
         gamma=reading.gamma,
         alphas=[reading.alpha],
@@ -231,17 +213,11 @@ def _methods(
         held_out_basis="keep",
         jitter=SHIFT,
     )
-    work: dict[str, Callable[[], Any]] = {
+    return {
         EXPLICIT: lambda: explicit(*parts, bias=True),
         FAST: lambda: cawley_talbot(*parts, bias=True),
         OURS: lambda: model.fit(X, y),
     }
-
-    def fast() -> Floats:
-        values: Floats = model.held_out().matrix()[0, :, 0]
-        return values
-
-    return work, {EXPLICIT: lambda: explicit(*parts, bias=True), OURS: fast}
 
 
 def _slope(seconds: list[float]) -> float:
@@ -269,6 +245,5 @@ _SETTINGS = [
 _NOTES = (
     "The printed width cannot have given Figure 3: with σ⁻² = 4.36 half of the feature space is "
     "still missing after 200 vectors. With σ = 4.36, close to what ten-fold CV chooses, the figure "
-    "is as described. γ = 2.89e4 is far from the penalty that CV chooses; γ = 2.89e1, as if the "
-    "exponent were misprinted, comes near.",
+    "is as described. γ = 2.89e4 is far from the penalty that CV chooses.",
 )

@@ -35,6 +35,8 @@ def troubles(folder: Path, publish: bool) -> list[str]:
     name = f"holdfast-{version()}"
     wheels, archives = list(folder.glob("*.whl")), list(folder.glob("*.tar.gz"))
     found = []
+    if f"\nversion: {version()}\n" not in (ROOT / "CITATION.cff").read_text(encoding="utf-8"):
+        found.append(f"CITATION.cff names another version than {version()}")
     if [w.name for w in wheels] != [f"{name}-py3-none-any.whl"]:
         found.append(f"{folder}: expected one wheel of {name}; there is {[w.name for w in wheels]}")
     if [a.name for a in archives] != [f"{name}.tar.gz"]:

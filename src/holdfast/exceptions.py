@@ -3,7 +3,7 @@
 | class | raised when |
 |---|---|
 | `InvalidInputError` | an argument or the data are not usable as given |
-| `InputTypeError` | an argument is of a type that has no such values (a dict, None) |
+| `InputTypeError` | an argument has a type that is not allowed (a dict, None) |
 | `HoldOutError` | a split cannot be carried out (nothing left to train on, rows out of range, …) |
 | `KernelError` | a kernel gives wrong shapes, non-finite values or an indefinite matrix |
 | `SingularBasisError` | the kernel matrix of the basis rows is numerically singular |
@@ -11,7 +11,7 @@
 | `MissingDependencyError` | an optional package is needed and not installed |
 | `ClusterError` | a Dask cluster is lost, or has no workers |
 | `GridEdgeWarning` | the best penalty, or width, lies at an end of the grid |
-| `PrecisionWarning` | rounding errors matter at some penalties, which it names |
+| `PrecisionWarning` | at a chosen penalty, rounding errors of predictions may exceed 1e-6 |
 | `SelectionBiasWarning` | basis rows were chosen by looking at rows that are later held out |
 """
 
@@ -79,7 +79,7 @@ class InvalidInputError(HoldfastError, ValueError):
 
 
 class InputTypeError(InvalidInputError, TypeError):
-    """An argument is of a type that has no such values."""
+    """An argument has a type that is not allowed."""
 
 
 class HoldOutError(InvalidInputError):
@@ -115,7 +115,7 @@ class GridEdgeWarning(HoldfastWarning):
 
 
 class PrecisionWarning(HoldfastWarning):
-    """Held-out predictions have rounding errors that matter at some penalties.
+    """At a chosen penalty, rounding errors of held-out predictions may exceed the promise.
 
     Attributes
     ----------

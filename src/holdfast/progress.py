@@ -116,8 +116,8 @@ class ProgressBar:
 
     def _line(self, done: int, total: int, text: str) -> None:
         if time.monotonic() >= self._next:
-            told = f"{done:,} of {total:,}" if total else f"{done:,}"
-            print(f"{text}: {told}", file=sys.stderr, flush=True)
+            counted = f"{done:,} of {total:,}" if total else f"{done:,}"
+            print(f"{text}: {counted}", file=sys.stderr, flush=True)
             self._next = time.monotonic() + BETWEEN
 
     def __enter__(self) -> ProgressBar:

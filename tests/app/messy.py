@@ -111,20 +111,6 @@ def imbalanced(rng, m=4000):
     return frame.assign(fraud=np.where(fraud, "yes", "no")).to_csv(index=False).encode()
 
 
-def large(rng, m=100_000):
-    """Many rows, a surface with fine detail."""
-    x = rng.uniform(-3, 3, size=(m, 6))
-    y = (
-        np.sin(2 * x[:, 0])
-        + 0.5 * x[:, 1] * x[:, 4]
-        + np.abs(x[:, 2])
-        + 0.3 * x[:, 3]
-        + 0.4 * rng.normal(size=m)
-    )
-    frame = pd.DataFrame(x, columns=list("abcdef")).assign(y=y).round(4)
-    return frame.to_csv(index=False).encode()
-
-
 FILES = {
     "german": (german, ["--target", "Miete"]),
     "missing": (missing_targets, ["--target", "y"]),
@@ -135,7 +121,6 @@ FILES = {
     "series": (series, ["--target", "level"]),
     "groups": (groups, ["--target", "rent"]),
     "imbalanced": (imbalanced, ["--target", "fraud"]),
-    "large": (large, ["--target", "y"]),
 }
 
 

@@ -1,17 +1,14 @@
 """The command: what it answers for files as people have them, and what it refuses."""
 
-import ast
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import holdfast
 from app.messy import write
 
 
@@ -78,7 +75,7 @@ def test_a_series_is_beaten_by_its_last_value(tmp_path, found):
 
 
 def test_rare_classes_are_judged_by_ranks_and_probabilities(tmp_path, found):
-    arguments = write(tmp_path, "imbalanced", m=500)
+    arguments = write(tmp_path, "imbalanced", m=300)
     findings = found(*arguments)
     assert findings["numbers"]["auc"] > 0.85
     assert findings["numbers"]["better_than_no_columns"] is True
@@ -212,20 +209,9 @@ def test_without_the_extra_the_install_line_is_printed():
     assert "pip install 'holdfast[app]'" in run.stderr
 
 
-def test_only_public_names_of_the_library_are_used():
-    allowed = ("holdfast.app", "holdfast.displays", "holdfast.exceptions", "holdfast.progress")
-    for path in (Path(holdfast.__file__).parent / "app").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("holdfast."):
-                assert node.module.startswith((*allowed, "holdfast.splitters")), path.name
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
-                assert node.attr.startswith("__"), f"{path.name}:{node.lineno}"
-
-
-def test_the_demo_claims_what_is_true(tmp_path):
-    from holdfast.app.demo import tell_story
-
-    story = tell_story(tmp_path, lambda text: None, seed=11)
+def test_the_demo_claims_what_is_true(tmp_path, ask):
+    code, story, err = ask("demo", "--output", tmp_path, "--quiet")
+    assert code == 0, err
     single, whole, truth = (
         float(line.split()[k]) for line, k in zip(story.splitlines()[3:6], (4, 4, 2), strict=True)
     )

@@ -17,10 +17,11 @@ from sklearn.preprocessing import StandardScaler
 
 from holdfast import HoldOut, KernelRidgeCV
 from holdfast.exceptions import HoldfastWarning, PrecisionWarning
+from reference.oracle import exact_features
 from tolerances import PROMISE, TIMES
 from torture.families import FAMILIES, problem
 from torture.measure import fitted
-from torture.truth import exact_features, truth
+from torture.truth import truth
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning"),
@@ -151,6 +152,26 @@ def test_what_costs_too_much_to_refit_is_stated():
         error = np.abs(found.values - twin.held_out().values).max(axis=(1, 2)) / y.std()
         assert error[0] > PROMISE
         assert (error <= np.maximum(PROMISE, TIMES * found.rounding)).all()
+
+
+def test_verify_compares_what_the_fit_gave():
+    """The few experiments that it draws could be refitted, and be compared with themselves."""
+    model, *_ = with_heavy_rows(1e6, alphas=[1e-6], path="spectral")
+    found = model.verify(20)
+    assert not found.verified
+    assert PROMISE < found.max_relative_error <= TIMES * model.cv_results_["rounding"][0]
+    assert with_heavy_rows(1e3, alphas=[1e-6], path="spectral")[0].verify(20).verified
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-2])
+def test_heavy_rows_cost_nothing_at_one_penalty(alpha):
+    """A Cholesky factor keeps rows of different weights apart, and its estimate knows that."""
+    model, _, y, *_, told = with_heavy_rows(1e6, alphas=[alpha], path="cholesky")
+    twin, *_ = with_heavy_rows(1e6, alphas=[alpha], path="refit")
+    error = np.abs(model.held_out().values - twin.held_out().values).max() / y.std()
+    assert error <= PROMISE
+    assert model.cv_results_["rounding"][0] <= PROMISE
+    assert not told
 
 
 def pickled(model):

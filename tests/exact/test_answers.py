@@ -186,10 +186,6 @@ def test_classifiers():
 # -- intervals -------------------------------------------------------------------------------------
 
 
-def experiments_of(estimator):
-    return [(e.held_out, e.test) for e in estimator._training.experiments]
-
-
 @each_model
 @each_weight
 @pytest.mark.parametrize("cv", ["loo", "folds", "groups", "group_folds"])
@@ -199,7 +195,8 @@ def test_intervals_are_those_of_retrained_models(model, weights, cv):
     w = np.ones(M) if WEIGHTS[weights] is None else WEIGHTS[weights]
     K, alpha = K_ALL["rbf"], estimator.alpha_
     models, residuals, owners, rows = [], [], [], []
-    for held_out, test in experiments_of(estimator):
+    for experiment in estimator.held_out().experiments:
+        held_out, test = experiment.held_out, experiment.test
         H, T, removed = policy_experiment(held_out, test, how["basis"], how["policy"])
         if not len(T):
             continue
@@ -335,20 +332,6 @@ def test_the_score_log_density_is_that_of_gaussian_process_regression():
     noise = sum(r @ np.linalg.solve(C, r) for r, C in refits(1.0)) / M
     total = sum(naive.log_density(r, C, 1.0) for r, C in refits(noise))
     assert abs(found - total / M) < 1e-8
-
-
-def test_rasmussen_and_williams():
-    """(5.10)–(5.12) of the book: leave-one-out from the inverse of the covariance."""
-    estimator = fitted("dense", "none", False, cv="loo", targets=1)
-    noise, alpha = estimator.noise_variance_, estimator.alpha_
-    inverse = np.linalg.inv(noise / alpha * K_ALL["rbf"][:M, :M] + noise * np.eye(M))
-    mean = Y[:, 0] - inverse @ Y[:, 0] / np.diag(inverse)
-    variance = 1.0 / np.diag(inverse)
-    held = estimator.held_out(alphas=[alpha])
-    close(held.matrix()[0, :, 0], mean)
-    close(held.std[0, :, 0], np.sqrt(variance))
-    density = -0.5 * (np.log(2 * np.pi * variance) + (Y[:, 0] - mean) ** 2 / variance)
-    close(held.log_density()[0], density.sum())
 
 
 @each_model

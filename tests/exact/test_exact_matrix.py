@@ -27,11 +27,10 @@ from sklearn.model_selection import (
 )
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.basis import Random
-from holdfast.core.predict import PATHS
 from holdfast.kernels import RBF, Linear, Polynomial
+from recorded import Recorded, chosen_for
 from reference import kernels
-from reference.retrain import policy_experiment, retrain
+from reference.retrain import PATHS, policy_experiment, retrain
 from tolerances import assert_close
 
 pytestmark = [
@@ -307,7 +306,7 @@ def test_large_held_out_sets_are_retraining(policy, path):
     rows = rng.normal(size=(m, D))
     y = np.sin(rows[:, :2]) + 0.1 * rng.normal(size=(m, 2))
     weights, basis = rng.uniform(0.5, 2.0, m), rng.permutation(m)[:n]
-    K = kernels_rbf(rows, 0.1)
+    K = np.exp(-0.1 * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
     cv = KFold(5, shuffle=True, random_state=0)
     estimator = KernelRidgeCV(
         "rbf", gamma=0.1, alphas=alphas, basis=basis, cv=cv, held_out_basis=policy, path=path
@@ -320,29 +319,13 @@ def test_large_held_out_sets_are_retraining(policy, path):
             assert_close(values, retrain(K, y, H, T, alpha, *model), "retraining", (path, alpha))
 
 
-def kernels_rbf(rows, gamma):
-    return np.exp(-gamma * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
-
-
 # -- every basis chosen anew: retraining with the very rows that were chosen ----------------------
-
-
-class Recorded(Random):
-    """A random selector that tells which rows it chose from which."""
-
-    chosen: list = []  # noqa: RUF012  # shared by the clones that the estimator makes
-
-    def select(self, data, *args, **kwargs):
-        rows = super().select(data, *args, **kwargs)
-        self.chosen.append(data.block(rows, slice(0, len(data))))
-        return rows
 
 
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no_bias"])
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("split", ["five_folds", "groups", "test_within_held_out"])
 def test_reselect_is_retraining_with_the_rows_chosen(split, weights, bias):
-    Recorded.chosen = []
     K = kernels.gram("rbf", X, gamma=0.2)
     w = WEIGHTS[weights]
     estimator = KernelRidgeCV(
@@ -355,22 +338,17 @@ def test_reselect_is_retraining_with_the_rows_chosen(split, weights, bias):
         fit_intercept=bias,
         random_state=0,
     ).fit(X, Y, sample_weight=w, groups=GROUPS)
-    experiments = experiments_of(split)
-    Recorded.chosen = []
-    got = estimator.held_out(SPLITS[split](), GROUPS).values  # not what `fit` has kept
-    assert len(Recorded.chosen) == len(experiments)
+    chosen = chosen_for(estimator, cv=SPLITS[split](), groups=GROUPS)
     expected = []
-    for (held_out, test), block in zip(experiments, Recorded.chosen, strict=True):
+    for (held_out, test), positions in zip(experiments_of(split), chosen, strict=True):
         train = np.setdiff1d(np.arange(M), held_out)
         train = train if w is None else train[w[train] > 0]
-        # A chosen row is known by its kernel values with all training rows.
-        matches = np.abs(K[np.ix_(train, train)][None] - block[:, None]).max(axis=2)
-        basis = train[np.argmin(matches, axis=1)]
+        basis = train[positions]
         assert len(np.unique(basis)) == 4
         expected.append(
             [retrain(K, Y, held_out, test, a, basis, (), w, bias, 1e-10) for a in ALPHAS]
         )
-    assert_predictions(got, np.concatenate(expected, axis=1), "reselect")
+    assert_predictions(estimator.held_out().values, np.concatenate(expected, axis=1), "reselect")
 
 
 # -- the fit itself -------------------------------------------------------------------------------

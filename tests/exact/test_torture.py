@@ -11,118 +11,64 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sklearn
+from sklearn.linear_model import Ridge
 
 from holdfast import HoldOut, KernelRidgeCV
 from torture.families import FAMILIES, problem
 from torture.measure import PROMISE, TIMES, answered, fitted, measure
-from torture.rivals import grid_search, ridge_cv, time_stamp
+from torture.rivals import grid_search, ridge_cv
 from torture.truth import truth
 from torture.ways import WAYS
 
-#: Problems that once were past the ratio.
-FOUND = [
-    ("units", 0),
-    ("rare_columns", 1),
-    ("rare_columns", 2),
-    ("smooth_kernel", 2),
-    ("cubic_with_outlier", 0),
-    ("time_stamps", 1),
-    ("correlated_units", 3),
-    ("sparse_wild_weights", 4),
-    ("target_sizes", 0),
-    ("cubic_with_outlier", 14),
-    ("rare_columns", 14),
-    ("rare_columns", 24),
-    ("wild_weights", 3),
-    ("wild_weights", 88),
-    ("leverage", 14),
-    ("leverage", 42),
-    ("leverage", 43),
-    ("dense_outlier", 47),
-    ("dense_outlier", 66),
-    ("dense_outlier", 20),
-    ("dense_outlier", 52),
-    ("dense_outlier", 64),
-    ("dense_outlier", 80),
-    ("dense_outlier", 1001),
-    ("dense_outlier", 1183),
-    ("dense_outlier", 1376),
-    ("dense_outlier", 1547),
-    ("dense_outlier", 1570),
-    ("dense_kernel", 40),
-    ("dense_kernel", 1240),
-    ("dense_kernel", 1296),
-    ("dense_kernel", 1315),
-    ("dense_duplicates", 15),
-    ("dense_duplicates", 24),
-    ("dense_wild_weights", 3),
-    ("dense_wild_weights", 6),
-    ("sparse_wild_weights", 1005),
-    ("rare_columns", 20094),  # predictions that vanish beside what is taken from the fit
-    ("dense_kernel", 1761),  # training by LU, where QR is lucky
-    ("dense_kernel", 2075),
-    ("dense_duplicates", 60054),
-    ("dense_duplicates", 60075),
-    ("rare_columns", 60014),  # a row a thousand times as long as all others, in its own direction
-    ("sparse_wild_weights", 60069),
-    ("cubic_with_outlier", 60340),  # a weak direction that shows in no pivot
-    ("sparse_wild_weights", 60164),  # the same, hidden in a mean that it moved
-    ("rare_columns", 61253),  # predictions that are faint beside the rows that were fitted
-    ("rare_columns", 61285),
-    ("rare_columns", 61764),
-    ("rare_columns", 70239),
-    ("rare_columns", 62810),  # a small pivot, and predictions that are small beside residuals
-    ("rare_columns", 63278),
-    ("wild_weights", 61653),  # a weak direction that one vector of signs did not see
-    ("duplicate_basis", 60428),  # two nearly equal basis rows leave together
-    ("more_columns_than_rows", 60982),  # the kernel matrix squares their units
-    ("more_columns_than_rows", 61245),
-    ("more_columns_than_rows", 61491),
-    ("more_columns_than_rows", 62424),
-    ("more_columns_than_rows", 63549),
-    ("rare_columns", 62697),  # folds whose equations a rotation had mixed
-    ("cubic_with_outlier", 62205),  # a long row, trained on and tested: its features made twice
-    ("rare_columns", 63068),  # columns of very different lengths, retrained
-    ("sparse_wild_weights", 201015),  # a light row beside heavy ones, held out together
-    ("rare_columns", 300820),  # a column that no training row has, at a large penalty
-    ("sparse_wild_weights", 400037),  # a heavy row in a fold: it had moved the mean of all
-    ("cubic_with_outlier", 502487),  # a weak direction, a factor that has lost digits itself
-    ("duplicate_basis", 502844),  # QR is lucky with basis rows in the order in which they come
-    ("cubic_with_outlier", 503595),  # the same
-    ("sparse_folds", 502215),  # a fold with all basis rows
-    ("smooth_kernel", 500827),  # a weak direction nearly orthogonal to where the search began
-]
-
+#: Seeds of problems that once were past the promise.
+# fmt: off
+FOUND = {
+    "units": [0],
+    "rare_columns": [
+        1, 2, 14, 24, 20094, 60014, 61253, 61285, 61764, 70239, 62810, 63278, 62697,
+        63068, 300820,
+    ],
+    "smooth_kernel": [2, 500827],
+    "cubic_with_outlier": [0, 14, 60340, 62205, 502487, 503595],
+    "time_stamps": [1],
+    "correlated_units": [3],
+    "sparse_wild_weights": [4, 1005, 60069, 60164, 201015, 400037],
+    "target_sizes": [0],
+    "wild_weights": [3, 88, 61653],
+    "leverage": [14, 42, 43],
+    "dense_outlier": [47, 66, 20, 52, 64, 80, 1001, 1183, 1376, 1547, 1570],
+    "dense_kernel": [40, 1240, 1296, 1315, 1761, 2075],
+    "dense_duplicates": [15, 24, 60054, 60075],
+    "dense_wild_weights": [3, 6],
+    "duplicate_basis": [60428, 502844],
+    "more_columns_than_rows": [60982, 61245, 61491, 62424, 63549],
+    "sparse_folds": [502215],
+}
 #: The same by other ways.
-FOUND_ELSEWHERE = [
-    ("offsets", 0, "streamed"),
-    ("offsets", 3, "streamed"),
-    ("offsets", 3, "cluster"),
-    ("time_stamps", 303, "cluster"),
-    ("cubic_with_outlier", 21, "cluster"),
-    ("leverage", 47, "cluster"),
-    ("rare_columns", 24, "cluster"),
-    ("sparse_wild_weights", 21, "cluster"),
-    ("sparse_wild_weights", 46, "cluster"),
-    ("wild_weights", 0, "cluster"),
-    ("wild_weights", 21, "cluster"),
-    ("cubic_with_outlier", 62205, "streamed"),  # a row alone, and the same among others
-    ("cubic_with_outlier", 62205, "cluster"),
-    ("rare_columns", 1010, "neighbourhoods"),  # faint predictions
-    ("wild_weights", 1006, "neighbourhoods"),  # a weak direction, a factor with few digits
-]
+FOUND_ELSEWHERE = {
+    "streamed": [("offsets", 0), ("offsets", 3), ("cubic_with_outlier", 62205)],
+    "cluster": [
+        ("offsets", 3), ("time_stamps", 303), ("cubic_with_outlier", 21), ("leverage", 47),
+        ("rare_columns", 24), ("sparse_wild_weights", 21), ("sparse_wild_weights", 46),
+        ("wild_weights", 0), ("wild_weights", 21), ("cubic_with_outlier", 62205),
+    ],
+    "neighbourhoods": [("rare_columns", 1010), ("wild_weights", 1006)],
+}
+# fmt: on
+HARD = [*((name, 100) for name in FAMILIES), *((f, s) for f, seeds in FOUND.items() for s in seeds)]
+ELSEWHERE = [(*which, way) for way, some in FOUND_ELSEWHERE.items() for which in some]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-@pytest.mark.parametrize(("family", "seed"), [*((name, 100) for name in FAMILIES), *FOUND])
+@pytest.mark.parametrize(("family", "seed"), HARD)
 def test_every_path_keeps_the_promise(family, seed):
     found = measure(problem(family, seed))
     misses = {path: found.miss(path) for path in found.errors}
     assert max(misses.values()) <= PROMISE, misses
 
 
-@pytest.mark.parametrize(("family", "seed", "way"), FOUND_ELSEWHERE)
+@pytest.mark.parametrize(("family", "seed", "way"), ELSEWHERE)
 def test_every_other_way_keeps_the_promise(family, seed, way):
     if way == "cluster":
         pytest.importorskip("dask.array")
@@ -196,15 +142,10 @@ def test_what_the_page_says_of_scikit_learn():
         assert pair.ours < 1e-13
     easy = ridge_cv(problem("wide_penalties", 0))  # the same question, then
     assert max(easy.rival, easy.ours) < 1e-12
-    errors = time_stamp()
-    assert errors["RidgeCV"] > 0.01
-    assert max(errors["holdfast"], errors["Ridge"]) < 1e-12
 
 
 def test_a_time_stamp_costs_nothing():
     """One column of seconds since 1970: scikit-learn's RidgeCV is wrong by 0.09 here."""
-    from sklearn.linear_model import Ridge
-
     rng = np.random.default_rng(0)
     m = 200
     X = np.c_[rng.normal(size=(m, 3)), 1.7e9 + 1e7 * rng.normal(size=m)]
@@ -218,7 +159,6 @@ def test_a_time_stamp_costs_nothing():
 
 @pytest.mark.parametrize("unit", [1e-70, 1e-30, 1e40, 1e70])
 def test_targets_of_any_size_choose_the_same_penalty(unit):
-
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 3))
     y = X @ [1.0, 2.0, -1.0] + 0.3 * rng.normal(size=40)
@@ -230,7 +170,6 @@ def test_targets_of_any_size_choose_the_same_penalty(unit):
 @pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
 def test_an_empty_row_is_no_alarm():
     """A document without words is small by nature: nobody is warned, and nothing is wrong."""
-
     rng = np.random.default_rng(2)
     X = rng.normal(size=(30, 60))
     X[4] = 0.0

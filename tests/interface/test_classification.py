@@ -4,19 +4,17 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
-    LeaveOneOut,
     StratifiedKFold,
     cross_val_predict,
     cross_val_score,
 )
 
 from holdfast import KernelRidgeClassifierCV, KernelRidgeCV
-from holdfast.exceptions import InvalidInputError
 from reference.sigmoids import probabilities
 
 SEED = 11
@@ -148,14 +146,6 @@ def test_a_class_that_a_fold_never_trains_on_is_still_a_class():
     assert model.verify().max_relative_error < 1e-10
 
 
-def test_groups():
-    groups = RNG.integers(0, 8, size=M)
-    model = classifier(cv=GroupKFold(4)).fit(X, WORDS, groups=groups)
-    for experiment in model.held_out().experiments:
-        outside = np.delete(groups, experiment.held_out)
-        assert not np.isin(groups[experiment.held_out], outside).any()
-
-
 # -- scores ----------------------------------------------------------------------------------------
 
 
@@ -222,29 +212,12 @@ def test_scikit_learns_cross_validation_of_the_same_model_agrees():
     np.testing.assert_allclose(found.matrix()[0], values, rtol=1e-9, atol=1e-12)
 
 
-def test_leave_one_out_accuracy_by_hand():
-    model = classifier(cv=None, scoring="accuracy").fit(X, WORDS)
-    plain = KernelRidgeClassifierCV(alphas=model.alpha_, gamma=0.05)
-    labels = cross_val_predict(plain, X, WORDS, cv=LeaveOneOut())
-    assert model.best_score_ == pytest.approx(np.mean(labels == WORDS))
-
-
 def test_an_unscorable_split_does_not_spoil_the_pooled_score():
     """One row has no AUC; all rows together have."""
     model = classifier(cv=None, scoring="roc_auc").fit(X, TWO)
     values = model.held_out(alphas=model.alpha_).matrix()[0, :, 0]
     assert model.best_score_ == pytest.approx(roc_auc_score(TWO == "yes", values))
     assert np.isnan(model.cv_results_["mean_test_score"]).all()
-
-
-def test_weights_count_in_scores():
-    model = classifier(scoring="accuracy").fit(X, WORDS, sample_weight=WEIGHTS)
-    found = model.held_out()
-    expected = [
-        accuracy_score(WORDS[found.rows], labels, sample_weight=WEIGHTS[found.rows])
-        for labels in found.labels()
-    ]
-    np.testing.assert_allclose(model.cv_results_["pooled_test_score"], expected)
 
 
 # -- against refits ----------------------------------------------------------------------------
@@ -321,14 +294,6 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "balanced_accuracy", "neg_log_loss"])
-def test_the_best_score_is_what_its_name_says(scoring):
-    model = classifier(scoring=scoring).fit(X, TWO)
-    found = model.held_out(alphas=model.alpha_)
-    expected = found.score(scoring)[0]
-    assert model.best_score_ == pytest.approx(expected, rel=1e-12)
-
-
 def test_the_best_score_is_of_the_probabilities_that_the_model_gives():
     for labels in (TWO, FIVE):
         model = classifier(cv=4).fit(X, labels)
@@ -367,14 +332,6 @@ def test_a_rare_class_is_not_forgotten():
     model = KernelRidgeClassifierCV(gamma=0.1, cv=10).fit(rows, y)
     assert roc_auc_score(truth, model.decision_function(new)) > 0.9
     assert -log_loss(truth, model.predict_proba(new)) == pytest.approx(model.best_score_, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"nobody": 2.0}, {"yes": 0.0}, {"yes": -1.0}, {"yes": np.inf}, "even", 3.0]
-)
-def test_class_weights_that_are_none(wrong):
-    with pytest.raises(InvalidInputError, match="class_weight"):
-        classifier(class_weight=wrong).fit(X, TWO)
 
 
 def test_class_weights_survive_a_pickle():
@@ -421,10 +378,3 @@ def test_probabilities_without_calibration_are_half_of_one_plus_the_decision():
     inside = np.abs(f) <= 1
     np.testing.assert_allclose(model.predict_proba(X)[inside, 1], (1 + f[inside]) / 2, rtol=1e-12)
     assert (model.predict_proba(X)[f > 1, 1] == 1).all()
-
-
-def test_iris():
-    rows, y = load_iris(return_X_y=True)
-    model = KernelRidgeClassifierCV(cv=10, gamma=[0.05, 0.2, 1.0]).fit(rows, y)
-    assert model.best_score_ > -0.15
-    assert model.score(rows, y) > 0.95

@@ -67,27 +67,19 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             assert printed.getvalue().rstrip() == block.output.rstrip(), f"{page}:{block.line}"
 
 
-def test_blocks_are_found_skipped_and_compared() -> None:
-    text = (
-        "```python\nx = 1\n```\n\n"
-        "<!-- skip: needs a cluster -->\n```python\nx = 2\n```\n\n"
-        "```python\nprint(x)\n```\n\n<!-- output -->\n```text\n1\n```\n\n"
-        "```text\nnot compared\n```\n"
-    )
-    assert blocks(text) == [Block(2, "x = 1\n"), Block(11, "print(x)\n", "1\n")]
-
-
 def links(text: str) -> list[str]:
     """Return the targets of Markdown links that point into the repository."""
     targets = re.findall(r"\]\(([^)\s]+)\)", text)
     return [t.partition("#")[0] for t in targets if not re.match(r"[a-z]+:|#", t)]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_links_lead_somewhere(name: str) -> None:
-    page = ROOT / name
-    missing = [target for target in links(page.read_text("utf-8")) if not (ROOT / target).exists()]
-    assert not missing
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")], ids=lambda page: page.stem
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    """In the repository, where the README leads."""
+    targets = links(page.read_text("utf-8"))
+    assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 def messages() -> str:

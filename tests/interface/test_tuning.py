@@ -91,7 +91,7 @@ def test_names_and_bounds():
 
 
 def test_a_bound_that_was_met_is_told():
-    with pytest.warns(GridEdgeWarning, match="the best gamma"):
+    with pytest.warns(GridEdgeWarning):
         tune(KernelRidgeCV(cv=3), X, Y, bounds={"gamma": (20.0, 30.0)})
 
 
@@ -107,32 +107,29 @@ def test_an_iterator_of_splits_serves_every_trial():
     assert tune(KernelRidgeCV(cv=pairs), X, Y, max_trials=20).model.n_splits_ == 3
 
 
-def test_what_it_says():
+def test_trials_are_a_table():
     result = tune(KernelRidgeCV(cv=4), X, Y, max_trials=30)
-    words = repr(result)
-    assert "gamma=" in words
-    assert "nested" in words
     assert {len(column) for column in result.trials.values()} == {result.trials["score"].size}
-    with pytest.raises(AttributeError):
-        result.score = 1.0
+    assert "gamma=" in repr(result)
 
 
 @pytest.mark.parametrize(
-    ("model", "more", "error", "words"),
+    ("model", "more", "error", "argument"),
     [
-        (KernelRidgeCV(gamma=[0.1, 1.0]), {}, NotSupportedError, "list of values of gamma"),
-        (KernelRidgeCV(["rbf", "linear"]), {}, NotSupportedError, "list of values of kernel"),
+        (KernelRidgeCV(gamma=[0.1, 1.0]), {}, NotSupportedError, "gamma"),
+        (KernelRidgeCV(["rbf", "linear"]), {}, NotSupportedError, "kernel"),
         (KernelRidgeCV(alpha_per_target=True), {}, NotSupportedError, "alpha_per_target"),
-        (KernelRidgeCV, {}, InvalidInputError, "model must be"),
-        (KernelRidgeCV(), {"bounds": {"nu": (1, 2)}}, InvalidInputError, "'nu'"),
-        (KernelRidgeCV(), {"bounds": {"gamma": (2, 1)}}, InvalidInputError, "low and high"),
-        (KernelRidgeCV(), {"bounds": {"gamma": (0, 1)}}, InvalidInputError, "low and high"),
+        (KernelRidgeCV, {}, InvalidInputError, "model"),
+        (KernelRidgeCV(), {"bounds": {"nu": (1, 2)}}, InvalidInputError, "bounds"),
+        (KernelRidgeCV(), {"bounds": {"gamma": (2, 1)}}, InvalidInputError, "bounds"),
+        (KernelRidgeCV(), {"bounds": {"gamma": (0, 1)}}, InvalidInputError, "bounds"),
         (KernelRidgeCV(), {"n_starts": 0}, InvalidInputError, "n_starts"),
     ],
 )
-def test_refusals(model, more, error, words):
-    with pytest.raises(error, match=words):
+def test_refusals(model, more, error, argument):
+    with pytest.raises(error) as caught:
         tune(model, X, Y, **more)
+    assert caught.value.argument == argument
 
 
 def test_the_sparse_lssvm_of_cawley_and_talbot():

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, LeaveOneOut
 
-import holdfast.core.predict
 from holdfast import HoldOut, KernelRidgeCV
+from reference.retrain import PATHS
 from tolerances import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
@@ -32,7 +32,6 @@ law = settings(
     database=None,
 )
 
-PATHS = tuple(holdfast.core.predict.PATHS)
 ALPHAS = np.array([1e-2, 1.0, 30.0])
 Floats = NDArray[np.float64]
 

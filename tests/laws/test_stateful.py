@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import tempfile
 import warnings
 
 import numpy as np
@@ -72,10 +71,6 @@ class Lives(RuleBasedStateMachine):
         kind = KernelRidgeClassifierCV if self.classes else KernelRidgeCV
         self.model = kind(alphas=[0.01, 0.1, 1.0], random_state=0, **options)
         self.expected = None
-        self.folder = tempfile.TemporaryDirectory()
-
-    def teardown(self):
-        self.folder.cleanup()
 
     def fitted(self):
         return self.expected is not None

@@ -2,8 +2,8 @@
 
 ======================  ==========================================================
 ``reference.kernels``   kernels by obvious code
-``reference.retrain``   real retraining on the rows that are left, three solvers
-``reference.oracle``    the same definition in 50-digit arithmetic
+``reference.retrain``   real retraining on the rows that are left
+``reference.oracle``    the same definition in exact arithmetic
 ``reference.printed``   the formulas of the papers as printed, misprints corrected
 ``reference.basis``     greedy basis selection that retrains for each candidate
 ======================  ==========================================================

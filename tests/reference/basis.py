@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from reference.retrain import Solver, as_columns, as_weights, retrain
+from reference.retrain import as_columns, as_weights, retrain
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -38,13 +38,12 @@ def training_error(
     weights: ArrayLike | None = None,
     bias: bool = True,
     jitter: float = 0.0,
-    solver: Solver = "qr",
 ) -> float:
     """Return the weighted sum of squared training residuals, over all targets."""
     Y = as_columns(y)
     w = as_weights(weights, len(Y))
     everything = np.arange(len(Y))
-    fitted = retrain(K, Y, [], everything, alpha, basis, (), w, bias, jitter, solver)
+    fitted = retrain(K, Y, [], everything, alpha, basis, (), w, bias, jitter)
     return float(np.sum(w[:, None] * (Y - fitted) ** 2))
 
 
@@ -58,7 +57,6 @@ def greedy(
     weights: ArrayLike | None = None,
     bias: bool = True,
     jitter: float = 0.0,
-    solver: Solver = "qr",
 ) -> Rows:
     """Return n basis rows in order, by Pahikkala et al. 2012, Algorithm 1, retraining each time.
 
@@ -71,7 +69,7 @@ def greedy(
     for _ in range(n):
         candidates = draw_candidates(chosen, len(K), n_candidates, rng)
         errors = [
-            training_error(K, y, [*chosen, int(h)], alpha, weights, bias, jitter, solver)
+            training_error(K, y, [*chosen, int(h)], alpha, weights, bias, jitter)
             for h in candidates
         ]
         chosen.append(int(candidates[int(np.argmin(errors))]))  # argmin takes the first

@@ -1,27 +1,43 @@
-"""The definition of ``reference.retrain`` in high-precision arithmetic, and hard problems for it.
+"""The definition of ``reference.retrain`` in ball arithmetic (FLINT), and hard problems for it.
 
-Entries of K, y, the weights, alpha and the jitter are float64 numbers and taken as exact;
-every sum, product and solution after that carries ``digits`` decimal digits. The answer is
-rounded to float64 once, at the end. Raw normal equations are good enough here: with 50 digits
-a system of condition 1e20 keeps 30.
+Entries of K, X, y, the weights, the penalties and the jitter are float64 numbers, taken as exact.
+Every number after that is a ball that is sure to contain the true one. Where a ball is too wide to
+tell the answer, it is computed again with twice the bits. A system serves all penalties of a
+held-out set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import mpmath
 import numpy as np
+import pytest
 import scipy.optimize
 from numpy.typing import ArrayLike, NDArray
 
 from reference.retrain import as_columns, as_rows, as_weights, remaining_basis, training_rows
 
+flint = pytest.importorskip("flint", reason="needs python-flint")
+
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Vector = list[Any]  # of mpmath.mpf, which has no types
-Matrix = list[Vector]
+Balls = Any  # flint.arb_mat, which has no types
+
+#: Bits to begin with, and at most.
+BITS, MOST_BITS = 192, 6144
+#: Balls may be this wide, relative to the largest prediction.
+WIDTH = 2.0**-60
+
+
+class System(NamedTuple):
+    """(base + alpha · penalty) a = right, and predictions rows · a."""
+
+    base: Balls
+    penalty: Balls
+    right: Balls
+    rows: Balls
 
 
 def exact_retrain(
@@ -29,119 +45,113 @@ def exact_retrain(
     y: ArrayLike,
     held_out: ArrayLike,
     test: ArrayLike,
-    alpha: float,
+    alphas: ArrayLike,
     basis: ArrayLike | None = None,
     removed: ArrayLike = (),
     weights: ArrayLike | None = None,
     bias: bool = True,
     jitter: float = 0.0,
-    digits: int = 50,
 ) -> Floats:
     """Return what ``reference.retrain.retrain`` approximates, correctly rounded to float64.
 
-    Notes
-    -----
-    Arguments as there. Cost: one system of order n + 1 with a basis, of order m + 1 without, in
-    software arithmetic: about 0.02 s for m = 40, n = 15, 0.15 s dense.
+    Of shape (alphas, test rows, targets), or (test rows, targets) for one penalty.
     """
-    K = np.asarray(K, dtype=np.float64)
+    K, Y = np.asarray(K, dtype=np.float64), as_columns(y)
     w = as_weights(weights, len(K))
-    train = training_rows(len(K), held_out, w)
-    tested = as_rows(test)
-    if bias and not len(train):
-        raise ValueError("no training row of positive weight is left, so the bias is undefined")
-    with mpmath.workdps(digits):
-        Y = _exact(as_columns(y)[train].T)  # one row per target
-        w_T = [mpmath.mpf(float(v)) for v in w[train]]
-        lam = mpmath.mpf(float(alpha))
-        if basis is None:
-            if len(as_rows(removed)) or jitter:
-                raise ValueError("removed and jitter belong to a model with a basis")
-            columns = train
-            A, rhs = _dense_system(_exact(K[np.ix_(train, train)]), Y, w_T, lam, bias)
-        else:
-            columns = remaining_basis(basis, removed)
-            K_LL = _exact(K[np.ix_(columns, columns)])
-            for j in range(len(columns)):
-                K_LL[j][j] += mpmath.mpf(float(jitter))
-            A, rhs = _sparse_system(_exact(K[np.ix_(train, columns)]), K_LL, Y, w_T, lam, bias)
-        coefficients = _solve(A, rhs)
-        Z = _exact(K[np.ix_(tested, columns)])
-        if bias:
-            Z = [[*row, mpmath.mpf(1)] for row in Z]
-        predicted = [[float(mpmath.fdot(row, a)) for a in coefficients] for row in Z]
-    return np.array(predicted, dtype=np.float64).reshape(len(tested), len(Y))
+    train, tested = training_rows(len(K), held_out, w), as_rows(test)
+
+    def dense() -> System:
+        n = len(train)
+        base, penalty = np.zeros((n + bias, n + bias)), flint.arb_mat(n + bias, n + bias)
+        base[:n, :n] = K[np.ix_(train, train)]
+        base[:n, n:] = base[n:, :n] = 1.0
+        for i, weight in enumerate(w[train].tolist()):
+            penalty[i, i] = 1 / flint.arb(weight)
+        right = np.vstack([Y[train], np.zeros((int(bias), Y.shape[1]))])
+        return System(_balls(base), penalty, _balls(right), _output(K, tested, train, bias))
+
+    def sparse() -> System:
+        left = remaining_basis(basis, removed)  # type: ignore[arg-type]
+        penalty = _balls(np.pad(K[np.ix_(left, left)], (0, int(bias))))
+        for j in range(len(left)):
+            penalty[j, j] += flint.arb(float(jitter))
+        Z = _output(K, train, left, bias)
+        return _normal(Z, Y[train], w[train], penalty, _output(K, tested, left, bias))
+
+    return _solved(dense if basis is None else sparse, alphas)
+
+
+def exact_features(
+    X: Floats,
+    y: ArrayLike,
+    held_out: ArrayLike,
+    test: ArrayLike,
+    alphas: Floats,
+    weights: Floats,
+    bias: bool,
+) -> Floats:
+    """Return predictions (alphas, test rows, targets) of ridge regression on the columns of X."""
+    Y, every = as_columns(y), np.arange(X.shape[1])
+    train = training_rows(len(X), held_out, weights)
+
+    def system() -> System:
+        penalty = _balls(np.diag(np.append(np.ones(X.shape[1]), np.zeros(int(bias)))))
+        Z, rows = (_output(X, some, every, bias) for some in (train, as_rows(test)))
+        return _normal(Z, Y[train], weights[train], penalty, rows)
+
+    return _solved(system, alphas)
+
+
+def _balls(block: Floats) -> Balls:
+    return flint.arb_mat(*block.shape, block.ravel().tolist())
+
+
+def _output(K: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64], bias: bool) -> Balls:
+    return _balls(np.column_stack([K[np.ix_(rows, columns)], np.ones((len(rows), int(bias)))]))
+
+
+def _normal(Z: Balls, Y: Floats, w: Floats, penalty: Balls, rows: Balls) -> System:
+    """Return the normal equations Z'WZ + alpha · penalty."""
+    weighted = Z.transpose() * _balls(np.diag(w))
+    return System(weighted * Z, penalty, weighted * _balls(Y), rows)
+
+
+def _solved(system: Callable[[], System], alphas: ArrayLike) -> Floats:
+    """Return predictions (alphas, test rows, targets), with as many bits as that takes."""
+    before, bits = flint.ctx.prec, BITS
+    try:
+        while True:
+            flint.ctx.prec = bits
+            made = system()
+            found = [_at(made, float(alpha)) for alpha in np.ravel(alphas)]
+            if all(certain for certain, _ in found):
+                values = np.array([values for _, values in found])
+                return values if np.ndim(alphas) else values[0]
+            bits *= 2
+            if bits > MOST_BITS:
+                raise ArithmeticError(f"{MOST_BITS} bits are not enough: is the system singular?")
+    finally:
+        flint.ctx.prec = before
+
+
+def _at(system: System, alpha: float) -> tuple[bool, Floats]:
+    """Return predictions (test rows, targets) at one penalty, and whether their digits are sure."""
+    base, penalty, right, rows = system
+    try:
+        predicted = rows * (base + penalty * flint.arb(alpha)).solve(right)
+    except ZeroDivisionError:  # no ball that is sure to be free of zero
+        return False, np.empty(0)
+    entries = predicted.entries()
+    largest = max((abs(entry.mid()) for entry in entries), default=flint.arb(0))
+    certain = all(bool(entry.rad() <= WIDTH * largest) for entry in entries)
+    values = np.array([float(entry.mid()) for entry in entries], dtype=np.float64)
+    return certain, values.reshape(predicted.nrows(), predicted.ncols())
 
 
 def relative_error(computed: ArrayLike, exact: ArrayLike) -> float:
     """Return max |computed - exact| / max |exact|."""
     reference = np.asarray(exact, dtype=np.float64)
     return float(np.max(np.abs(np.asarray(computed) - reference)) / np.max(np.abs(reference)))
-
-
-def _exact(block: Floats) -> Matrix:
-    return [[mpmath.mpf(float(v)) for v in row] for row in block]
-
-
-def _sparse_system(
-    K_TL: Matrix, K_LL: Matrix, Y: Matrix, w: Vector, lam: Any, bias: bool
-) -> tuple[Matrix, Matrix]:
-    """Return the normal equations of the definition, bias last, and their right-hand sides."""
-    Z = [[*row, mpmath.mpf(1)] for row in K_TL] if bias else K_TL
-    n = len(K_LL)
-    p = n + bias
-    weighted = [[w_i * z for z in row] for w_i, row in zip(w, Z, strict=True)]
-    A = [[mpmath.mpf(0)] * p for _ in range(p)]
-    for r in range(p):
-        for c in range(r + 1):
-            A[r][c] = A[c][r] = mpmath.fdot(
-                (row[r], other[c]) for row, other in zip(weighted, Z, strict=True)
-            )
-            if r < n:  # never the bias
-                A[r][c] = A[c][r] = A[r][c] + lam * K_LL[r][c]
-    rhs = [
-        [mpmath.fdot((row[r], y_i) for row, y_i in zip(weighted, y, strict=True)) for r in range(p)]
-        for y in Y
-    ]
-    return A, rhs
-
-
-def _dense_system(
-    K_TT: Matrix, Y: Matrix, w: Vector, lam: Any, bias: bool
-) -> tuple[Matrix, Matrix]:
-    """Return the bordered system [K + alpha W^-1, 1; 1', 0] and its right-hand sides."""
-    A = [row + [mpmath.mpf(1)] * bias for row in K_TT]
-    for i, w_i in enumerate(w):
-        A[i][i] += lam / w_i
-    if bias:
-        A.append([mpmath.mpf(1)] * len(w) + [mpmath.mpf(0)])
-    return A, [y + [mpmath.mpf(0)] * bias for y in Y]
-
-
-def _solve(A: Matrix, rhs: Matrix) -> Matrix:
-    """Return the solution of A a = r for each right-hand side r (each a row of ``rhs``).
-
-    Notes
-    -----
-    Gaussian elimination with partial pivoting, all right-hand sides at once: several times as
-    fast as ``mpmath.lu_solve``, which indexes its matrices through dictionaries.
-    """
-    n = len(A)
-    rows = [[*row, *(r[i] for r in rhs)] for i, row in enumerate(A)]
-    for k in range(n):
-        pivot = max(range(k, n), key=lambda i: abs(rows[i][k]))
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        for i in range(k + 1, n):
-            factor = rows[i][k] / rows[k][k]
-            rows[i][k:] = [x - factor * y for x, y in zip(rows[i][k:], rows[k][k:], strict=True)]
-    solutions = []
-    for column in range(n, n + len(rhs)):
-        a: Vector = [mpmath.mpf(0)] * n
-        for k in reversed(range(n)):
-            known = mpmath.fdot(zip(rows[k][k + 1 : n], a[k + 1 :], strict=True))
-            a[k] = (rows[k][column] - known) / rows[k][k]
-        solutions.append(a)
-    return solutions
 
 
 @dataclass(frozen=True)

@@ -175,30 +175,6 @@ def sparse_lssvm_system(
     return R + Z.T @ Z, Z.T @ t, Z
 
 
-def sparse_lssvm_entries(
-    K: ArrayLike, t: ArrayLike, basis: ArrayLike, gamma: float
-) -> tuple[Floats, Floats]:
-    """Return the matrix and the right-hand side of (A.2), entry by entry.
-
-    Notes
-    -----
-    The sums in Phi and c run to l (misprinted n) and the lower-right entry is l (misprinted 1).
-    """
-    K, t, B = np.asarray(K, dtype=np.float64), np.asarray(t, dtype=np.float64), as_rows(basis)
-    n, ell = len(B), len(K)
-    matrix, rhs = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
-    for i in range(n):
-        for j in range(n):
-            matrix[i, j] = K[B[i], B[j]] / (2.0 * gamma) + sum(
-                K[r, B[j]] * K[r, B[i]] for r in range(ell)
-            )
-        matrix[i, n] = matrix[n, i] = sum(K[r, B[i]] for r in range(ell))
-        rhs[i] = sum(t[r] * K[r, B[i]] for r in range(ell))
-    matrix[n, n] = ell
-    rhs[n] = t.sum()
-    return matrix, rhs
-
-
 def bartlett_parameters(
     K: ArrayLike, t: ArrayLike, basis: ArrayLike, gamma: float, i: int, jitter: float = 0.0
 ) -> Floats:

@@ -13,7 +13,7 @@ weight zero are never trained on but may be tested, and may be basis rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Solver = Literal["normal", "whitened", "qr"]
 Policy = Literal["remove", "keep", "train", "skip"]
 
-SOLVERS: tuple[Solver, ...] = ("normal", "whitened", "qr")
 POLICIES: tuple[Policy, ...] = ("remove", "keep", "train", "skip")
+#: The values of the parameter `path`: each must give what `retrain` gives.
+PATHS = ("spectral", "per_fold", "cholesky", "refit")
 
 
 def retrain(
@@ -40,7 +40,6 @@ def retrain(
     weights: ArrayLike | None = None,
     bias: bool = True,
     jitter: float = 0.0,
-    solver: Solver = "qr",
 ) -> Floats:
     """Return predictions (|test|, targets) of the model trained on the rows not in ``held_out``.
 
@@ -62,17 +61,12 @@ def retrain(
         Whether the model has an unpenalised bias.
     jitter : float
         Absolute shift of the basis block K_LL, part of the model.
-    solver : {"normal", "whitened", "qr"}
-        Which arithmetic; see Notes.
 
     Notes
     -----
-    With a basis: ``"normal"`` solves the raw normal equations, which square the condition of
-    K_LL; ``"whitened"`` solves them in the coordinates of W = K_{:L} C^-T, CC' = K_LL +
-    jitter I; ``"qr"`` solves the stacked least-squares problem in those coordinates, which
-    squares nothing. Dense: the bordered system by LU; sqrt(W) K sqrt(W) + alpha I by Cholesky
-    with the bias eliminated, for positive semidefinite K only; the same with the bias as an
-    unknown, by QR. Cost: O(m n^2) with a basis, O(m^3) dense, per call.
+    With a basis: stacked least squares in the coordinates of W = K_{:L} C^-T, CC' = K_LL +
+    jitter I. Dense: the bordered system of sqrt(W) K sqrt(W) + alpha I, the bias as an unknown.
+    Both by QR, which squares no condition number. O(m n^2) with a basis, O(m^3) dense, per call.
     """
     K = np.asarray(K, dtype=np.float64)
     Y = as_columns(y)
@@ -84,10 +78,10 @@ def retrain(
     if basis is None:
         if len(as_rows(removed)) or jitter:
             raise ValueError("removed and jitter belong to a model with a basis; this one is dense")
-        return _DENSE[solver](K, Y[train], train, tested, alpha, w[train], bias)
+        return _dense(K, Y[train], train, tested, alpha, w[train], bias)
     left = remaining_basis(basis, removed)
     K_LL = K[np.ix_(left, left)] + jitter * np.eye(len(left))
-    return _SPARSE[solver](
+    return _sparse(
         K[np.ix_(train, left)], K[np.ix_(tested, left)], K_LL, Y[train], alpha, w[train], bias
     )
 
@@ -131,7 +125,6 @@ def retrain_all(
     weights: ArrayLike | None = None,
     bias: bool = True,
     jitter: float = 0.0,
-    solver: Solver = "qr",
 ) -> list[Floats]:
     """Return one (alphas, rows, targets) array per experiment (held_out, test), by retraining."""
     predictions = []
@@ -140,7 +133,7 @@ def retrain_all(
         predictions.append(
             np.stack(
                 [
-                    retrain(K, y, H, T, alpha, basis, removed, weights, bias, jitter, solver)
+                    retrain(K, y, H, T, alpha, basis, removed, weights, bias, jitter)
                     for alpha in np.asarray(alphas, dtype=np.float64).tolist()
                 ]
             )
@@ -177,116 +170,39 @@ def remaining_basis(basis: ArrayLike, removed: ArrayLike) -> Rows:
     return as_rows([j for j in as_rows(basis).tolist() if j not in gone])
 
 
-def _ridge_qr(F: Floats, Y: Floats, alpha: float, w: Floats, bias: bool) -> tuple[Floats, Floats]:
-    """Return (beta, b) that minimise sum_i w_i (y_i - b - F_i beta)^2 + alpha |beta|^2, by QR."""
-    p = F.shape[1]
-    # Stacked system (t + p, p + 1): unit penalty rows below, and no penalty on the bias column.
-    A = np.vstack([np.sqrt(w)[:, None] * F, np.sqrt(alpha) * np.eye(p)])
-    rhs = np.vstack([np.sqrt(w)[:, None] * Y, np.zeros((p, Y.shape[1]))])
+def _sparse(
+    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
+) -> Floats:
+    """Minimise sum_i w_i (y_i - b - W_i beta)^2 + alpha |beta|^2, and predict."""
+    n = len(K_LL)
+    if n:
+        C = scipy.linalg.cholesky(K_LL, lower=True)
+        K_TL = scipy.linalg.solve_triangular(C, K_TL.T, lower=True).T
+        K_SL = scipy.linalg.solve_triangular(C, K_SL.T, lower=True).T
+    # Stacked system (t + n, n + 1): unit penalty rows below, and no penalty on the bias column.
+    A = np.vstack([np.sqrt(w)[:, None] * K_TL, np.sqrt(alpha) * np.eye(n)])
+    rhs = np.vstack([np.sqrt(w)[:, None] * Y, np.zeros((n, Y.shape[1]))])
     if bias:
-        A = np.column_stack([A, np.concatenate([np.sqrt(w), np.zeros(p)])])
-    Q, R = np.linalg.qr(A)
-    solution = scipy.linalg.solve_triangular(R, Q.T @ rhs) if A.shape[1] else Q.T @ rhs
-    return solution[:p], solution[p:].sum(axis=0)
+        A = np.column_stack([A, np.concatenate([np.sqrt(w), np.zeros(n)])])
+    solution = _by_qr(A, rhs)
+    return np.asarray(K_SL @ solution[:n] + solution[n:].sum(axis=0))
 
 
-def _sparse_normal(
-    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
-) -> Floats:
-    """Predict K_SL a + b, with (a, b) from the normal equations in raw coordinates."""
-    Z = np.column_stack([K_TL, np.ones(len(K_TL))]) if bias else K_TL
-    Z_S = np.column_stack([K_SL, np.ones(len(K_SL))]) if bias else K_SL
-    R = scipy.linalg.block_diag(alpha * K_LL, np.zeros((1, 1))) if bias else alpha * K_LL
-    p = np.linalg.solve(Z.T @ (w[:, None] * Z) + R, Z.T @ (w[:, None] * Y))
-    return np.asarray(Z_S @ p)
-
-
-def _whiten(K_TL: Floats, K_SL: Floats, K_LL: Floats) -> tuple[Floats, Floats]:
-    """Return K_TL C^-T and K_SL C^-T for the Cholesky factor C of K_LL."""
-    if not len(K_LL):
-        return K_TL, K_SL
-    C = scipy.linalg.cholesky(K_LL, lower=True)
-    W_T = scipy.linalg.solve_triangular(C, K_TL.T, lower=True).T
-    W_S = scipy.linalg.solve_triangular(C, K_SL.T, lower=True).T
-    return W_T, W_S
-
-
-def _sparse_whitened(
-    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
-) -> Floats:
-    """Predict with the normal equations in whitened coordinates, the bias centred out."""
-    W_T, W_S = _whiten(K_TL, K_SL, K_LL)
-    # Weighted means (p,), (targets,): zero when there is no bias to take them up.
-    mean_W = w @ W_T / w.sum() if bias else np.zeros(W_T.shape[1])
-    mean_y = w @ Y / w.sum() if bias else np.zeros(Y.shape[1])
-    A = (W_T - mean_W).T @ (w[:, None] * (W_T - mean_W)) + alpha * np.eye(W_T.shape[1])
-    beta = np.linalg.solve(A, (W_T - mean_W).T @ (w[:, None] * (Y - mean_y)))
-    return np.asarray((W_S - mean_W) @ beta + mean_y)
-
-
-def _sparse_qr(
-    K_TL: Floats, K_SL: Floats, K_LL: Floats, Y: Floats, alpha: float, w: Floats, bias: bool
-) -> Floats:
-    """Predict with stacked least squares in whitened coordinates."""
-    W_T, W_S = _whiten(K_TL, K_SL, K_LL)
-    beta, b = _ridge_qr(W_T, Y, alpha, w, bias)
-    return np.asarray(W_S @ beta + b)
-
-
-def _dense_normal(
+def _dense(
     K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
 ) -> Floats:
-    """Predict with the bordered system [K + alpha W^-1, 1; 1', 0] of Cawley, Talbot 2004 §2.2."""
-    t = len(train)
-    A = np.zeros((t + bias, t + bias))
-    A[:t, :t] = K[np.ix_(train, train)] + alpha * np.diag(1.0 / w)
-    A[:t, t:] = 1.0
-    A[t:, :t] = 1.0
-    a = np.linalg.solve(A, np.vstack([Y, np.zeros((int(bias), Y.shape[1]))]))
-    b = a[t:].sum(axis=0)
-    return np.asarray(K[np.ix_(test, train)] @ a[:t] + b)
-
-
-def _dense_whitened(
-    K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
-) -> Floats:
-    """Predict with Cholesky of sqrt(W) K sqrt(W) + alpha I, the bias by block elimination."""
-    s = np.sqrt(w)
-    G = s[:, None] * K[np.ix_(train, train)] * s + alpha * np.eye(len(train))
-    if not len(train):
-        return np.zeros((len(test), Y.shape[1]))
-    factor = scipy.linalg.cho_factor(G, lower=True)
-    c = scipy.linalg.cho_solve(factor, s[:, None] * Y)  # (t, targets): a / s without bias
-    d = scipy.linalg.cho_solve(factor, s)  # (t,)
-    b = s @ c / (s @ d) if bias else np.zeros(Y.shape[1])
-    return np.asarray(K[np.ix_(test, train)] @ (s[:, None] * (c - d[:, None] * b)) + b)
-
-
-def _dense_qr(
-    K: Floats, Y: Floats, train: Rows, test: Rows, alpha: float, w: Floats, bias: bool
-) -> Floats:
-    """Predict with QR of the bordered system in c = a / sqrt(w), the bias kept as an unknown."""
+    """Solve the bordered system in c = a / sqrt(w) (Cawley, Talbot 2004 §2.2), and predict."""
     t, s = len(train), np.sqrt(w)
     A = np.zeros((t + bias, t + bias))
     A[:t, :t] = s[:, None] * K[np.ix_(train, train)] * s + alpha * np.eye(t)
     A[:t, t:] = s[:, None]
     A[t:, :t] = s
-    rhs = np.vstack([s[:, None] * Y, np.zeros((int(bias), Y.shape[1]))])
-    Q, R = np.linalg.qr(A)
-    solution = scipy.linalg.solve_triangular(R, Q.T @ rhs) if len(A) else rhs
+    solution = _by_qr(A, np.vstack([s[:, None] * Y, np.zeros((int(bias), Y.shape[1]))]))
     b = solution[t:].sum(axis=0)
     return np.asarray(K[np.ix_(test, train)] @ (s[:, None] * solution[:t]) + b)
 
 
-_SparseSolver = Callable[[Floats, Floats, Floats, Floats, float, Floats, bool], Floats]
-_DenseSolver = Callable[[Floats, Floats, Rows, Rows, float, Floats, bool], Floats]
-_SPARSE: dict[Solver, _SparseSolver] = {
-    "normal": _sparse_normal,
-    "whitened": _sparse_whitened,
-    "qr": _sparse_qr,
-}
-_DENSE: dict[Solver, _DenseSolver] = {
-    "normal": _dense_normal,
-    "whitened": _dense_whitened,
-    "qr": _dense_qr,
-}
+def _by_qr(A: Floats, rhs: Floats) -> Floats:
+    Q, R = np.linalg.qr(A)
+    found = Q.T @ rhs
+    return np.asarray(scipy.linalg.solve_triangular(R, found) if A.shape[1] else found)

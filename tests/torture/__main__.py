@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from torture.families import FAMILIES
+from torture.large import LARGE
 from torture.measure import BAD
 from torture.runs import Judged, drawn, run
 
@@ -16,7 +17,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="torture", description=__doc__)
     parser.add_argument("--problems", type=int, default=200, help="problems in all")
     parser.add_argument("--seed", type=int, default=0, help="the first seed of each family")
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
+    parser.add_argument("--family", action="append", choices=sorted({**FAMILIES, **LARGE}))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
         "--ways", action="store_true",

@@ -1,21 +1,15 @@
-"""Problems of 500 to 2,000 rows: every path beside the naive twin, which really trains again.
+"""Problems of 500 to 2,000 rows: every path beside the naive twin, which really refits.
 
-`python -m torture.large --problems 500` draws them. Exact arithmetic would take days at this size,
-so the twin, by QR or in extended precision, stands for the truth. A problem is past if a path
-differs from it, in silence, by more than 1e-6 of the spread plus ten times what the twin itself
-changes by when rows come in another order.
+`python -m torture --family large_dense` (`large_basis`, `large_linear`) draws them. Exact
+arithmetic would take days at this size, so refits by QR stand for the truth. A path misses by what
+it differs from them, in silence, beyond ten times what they themselves change by when rows come in
+another order.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
-import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -50,10 +44,10 @@ def in_columns(rng: Rng, X: Any) -> dict[str, Any]:
     return {"kernel": {"kernel": "linear"}}
 
 
-KINDS: dict[str, Callable[[Rng, Any], dict[str, Any]]] = {
-    "dense": dense,
-    "basis rows": on_basis_rows,
-    "linear": in_columns,
+LARGE: dict[str, Callable[[Rng, Any], dict[str, Any]]] = {
+    "large_dense": dense,
+    "large_basis": on_basis_rows,
+    "large_linear": in_columns,
 }
 
 
@@ -67,8 +61,8 @@ def problem(kind: str, seed: int) -> Problem:
             size=X[: m // 10].shape
         )
     y = targets(rng, X, 10.0 ** rng.uniform(-3, 0)) + np.sin(X[:, 0])
-    made = KINDS[kind](rng, X)
-    scale = float(m * np.square(X).sum(axis=1).mean()) if kind == "linear" else float(m)
+    made = LARGE[kind](rng, X)
+    scale = float(m * np.square(X).sum(axis=1).mean()) if kind == "large_linear" else float(m)
     order = rng.permutation(m)
     return Problem(
         family=kind,
@@ -100,10 +94,9 @@ def reordered(p: Problem) -> tuple[Problem, Any]:
     return made, np.concatenate([start + rank for start, rank in zip(starts, ranks, strict=False)])
 
 
-def judged(which: tuple[str, int]) -> tuple[str, int, dict[str, float], float]:
-    """Return by how much each path misses in silence, and the largest error."""
-    warnings.simplefilter("ignore")
-    p = problem(*which)
+def misses(kind: str, seed: int) -> dict[str, float]:
+    """Return by how much each path misses in silence."""
+    p = problem(kind, seed)
     twin = answered(fitted(p, "refit"), p.alphas)[0][0]
     mean, spread = yardstick(p)
     size, errors, silent = np.maximum(spread, np.abs(twin - mean)), {}, {}
@@ -111,39 +104,11 @@ def judged(which: tuple[str, int]) -> tuple[str, int, dict[str, float], float]:
         values, rounding = map(np.stack, zip(*answered(fitted(p, path), p.alphas), strict=True))
         errors[path] = (np.abs(values - twin) / size).max(axis=(2, 3))
         silent[path] = rounding <= PROMISE
-    misses = {path: float(errors[path][silent[path]].max(initial=0.0)) for path in PATHS}
-    if max(misses.values()) > PROMISE:
+    found = {path: float(errors[path][silent[path]].max(initial=0.0)) for path in PATHS}
+    if max(found.values()) > PROMISE:
         other, where = reordered(p)
         again = answered(fitted(other, "refit"), p.alphas)[0][0][:, where]
         own = TIMES * (np.abs(again - twin) / size).max(axis=(1, 2))
         for path in PATHS:
-            misses[path] = float((errors[path] - own)[silent[path]].max(initial=0.0))
-    return *which, misses, max(float(error.max()) for error in errors.values())
-
-
-def main() -> int:
-    """Draw problems, and say which are past."""
-    parser = argparse.ArgumentParser(prog="torture.large", description=__doc__)
-    parser.add_argument("--problems", type=int, default=30, help="problems in all")
-    parser.add_argument("--seed", type=int, default=0, help="the first seed of each kind")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    asked = parser.parse_args()
-    names, start = list(KINDS), time.monotonic()
-    chosen = [(names[i % 3], asked.seed + i // 3) for i in range(asked.problems)]
-    past, worst = 0, dict.fromkeys(names, 0.0)
-    with ProcessPoolExecutor(asked.jobs, get_context("spawn")) as pool:
-        for kind, seed, misses, error in pool.map(judged, chosen):
-            worst[kind] = max(worst[kind], *misses.values())
-            if not max(misses.values()) <= PROMISE:
-                past += 1
-                print(f"{kind} seed {seed}: error {error:.1e}, {misses}", flush=True)
-    shown = ", ".join(f"{kind} {miss:.1e}" for kind, miss in worst.items())
-    print(
-        f"{len(chosen)} problems of 500 to 2,000 rows, seeds from {asked.seed}: {past} silent "
-        f"misses; the largest: {shown}; {time.monotonic() - start:.0f} s"
-    )
-    return int(past > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            found[path] = float((errors[path] - own)[silent[path]].max(initial=0.0))
+    return found

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import HoldOut, KernelRidgeCV
-from holdfast.core.predict import PATHS
 from holdfast.exceptions import HoldfastWarning
+from reference.retrain import PATHS
 from torture.families import Problem
 from torture.truth import Truth, truth
 
@@ -60,7 +60,7 @@ class Measured:
         return float((beyond / self.rounding[path][..., None])[said].max(initial=0.0))
 
 
-def measure(p: Problem, paths: tuple[str, ...] = tuple(PATHS)) -> Measured:
+def measure(p: Problem, paths: tuple[str, ...] = PATHS) -> Measured:
     """Return the errors of one problem."""
     models = {path: fitted(p, path) for path in paths}
     judge = truth(p, models[paths[0]])

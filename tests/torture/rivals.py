@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 
-from holdfast import KernelRidgeCV
 from torture.families import Problem
 from torture.measure import answered, fitted
-from torture.truth import exact_features, truth
+from torture.truth import truth
 
 Floats = NDArray[np.float64]
 
@@ -98,29 +97,3 @@ def _by_grid_search(p: Problem) -> Floats:
     )  # fmt: skip
     search.fit(X, p.y, **({} if p.weights is None else {"sample_weight": p.weights}))
     return np.array([np.concatenate(parts) for parts in found.values()])
-
-
-def time_stamp() -> dict[str, float]:
-    """Return the largest error of predictions where one column counts seconds since 1970.
-
-    The penalty is the one that each estimator chooses from the same grid; the truth is the exact
-    model with that penalty.
-    """
-    rng = np.random.default_rng(0)
-    m = 200
-    X = np.c_[rng.normal(size=(m, 3)), 1.7e9 + 1e7 * rng.normal(size=m)]
-    y = X[:, :3] @ [1, -1, 0.5] + 0.1 * rng.normal(size=m)
-    grid = np.logspace(-6, 3, 30)
-    nobody, every, ones = np.empty(0, dtype=np.int64), np.arange(m), np.ones(m)
-    ours = KernelRidgeCV(kernel="linear", alphas=grid).fit(X, y)
-    models = {
-        "holdfast": ours,
-        "Ridge": Ridge(alpha=ours.alpha_).fit(X, y),
-        "RidgeCV": RidgeCV(alphas=grid).fit(X, y),
-    }
-    errors = {}
-    for name, model in models.items():
-        alpha = float(model.alpha if name == "Ridge" else model.alpha_)
-        exact = exact_features(X, y, nobody, every, np.array([alpha]), ones, True)
-        errors[name] = float(np.abs(model.predict(X) - exact[0, :, 0]).max())
-    return errors

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
 from torture.families import FAMILIES, problem
+from torture.large import LARGE
+from torture.large import misses as large_misses
 from torture.measure import PROMISE, measure
 from torture.ways import WAYS
 
@@ -48,17 +51,20 @@ class Judged:
         return f"{self.family} seed {self.seed}: " + (self.failed or ", ".join(misses))
 
 
-def judged(family: str, seed: int, ways: bool) -> Judged:
+def judged(which: tuple[str, int], ways: bool) -> Judged:
     """Return what becomes of a problem by every path and, if asked, by every other way."""
+    warnings.simplefilter("ignore")
     try:
-        drawn = problem(family, seed)
+        if which[0] in LARGE:
+            return Judged(*which, large_misses(*which))
+        drawn = problem(*which)
         others = [way(drawn) for way in WAYS.values()] if ways else []
         parts = [measure(drawn), *(found for found in others if found is not None)]
     except Exception as error:
-        return Judged(family, seed, failed=f"{type(error).__name__}: {error}")
+        return Judged(*which, failed=f"{type(error).__name__}: {error}")
     each = [(found, path) for found in parts for path in found.errors]
     misses = {path: found.miss(path) for found, path in each}
-    return Judged(family, seed, misses, max(found.understated(path) for found, path in each))
+    return Judged(*which, misses, max(found.understated(path) for found, path in each))
 
 
 def drawn(count: int, seed: int, families: Iterable[str] = FAMILIES) -> list[tuple[str, int]]:
@@ -71,51 +77,23 @@ def run(
     problems: list[tuple[str, int]], ways: bool, jobs: int, record: Path | None
 ) -> Iterator[Judged]:
     """Yield what becomes of each problem, as it comes; those in the record are not done again."""
-    done = dict(_recorded(record, ways))
+    done = _recorded(record, ways)
     yield from (done[which] for which in problems if which in done)
     left = [which for which in problems if which not in done]
-    parts = [left[i : i + AT_A_TIME] for i in range(0, len(left), AT_A_TIME)]
-    for some in _everywhere(parts, ways, jobs):
-        if record is not None:
-            lines = (json.dumps({**asdict(one), "ways": ways}) + "\n" for one in some)
-            with record.open("a", encoding="utf-8") as file:
-                file.writelines(lines)
-        yield from some
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
+    try:
+        for one in pool.map(partial(judged, ways=ways), left, chunksize=AT_A_TIME):
+            if record is not None:
+                with record.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({**asdict(one), "ways": ways}) + "\n")
+            yield one
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _recorded(record: Path | None, ways: bool) -> Iterator[tuple[tuple[str, int], Judged]]:
+def _recorded(record: Path | None, ways: bool) -> dict[tuple[str, int], Judged]:
     if record is None or not record.exists():
-        return
-    for line in record.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        if entry.pop("ways") == ways:
-            one = Judged(**entry)
-            yield (one.family, one.seed), one
-
-
-def _everywhere(
-    parts: list[list[tuple[str, int]]], ways: bool, jobs: int
-) -> Iterator[list[Judged]]:
-    """Yield what becomes of each part, a few of them under way in every process."""
-    if jobs == 1:
-        yield from (_some(part, ways) for part in parts)
-        return
-    waiting = iter(parts)
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        under_way: set[Future[list[Judged]]] = set()
-        try:
-            while True:
-                while len(under_way) < 2 * jobs and (part := next(waiting, None)) is not None:
-                    under_way.add(pool.submit(_some, part, ways))
-                if not under_way:
-                    return
-                ready, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in ready)
-        finally:
-            for future in under_way:
-                future.cancel()
-
-
-def _some(part: list[tuple[str, int]], ways: bool) -> list[Judged]:
-    warnings.simplefilter("ignore")
-    return [judged(family, seed, ways) for family, seed in part]
+        return {}
+    lines = record.read_text(encoding="utf-8").splitlines()
+    entries = [entry for entry in map(json.loads, lines) if entry.pop("ways") == ways]
+    return {(entry["family"], entry["seed"]): Judged(**entry) for entry in entries}

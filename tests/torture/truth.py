@@ -1,8 +1,4 @@
-"""What every way to compute a problem is compared with: the exact answer, and retraining by QR.
-
-The exact answer comes from ball arithmetic where FLINT is installed, otherwise from software
-arithmetic with 80 digits, which takes some forty times as long.
-"""
+"""What every way to compute a problem is compared with: the exact answer, and retraining by QR."""
 
 from __future__ import annotations
 
@@ -13,20 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import KernelRidgeCV
-from reference.oracle import exact_retrain as exact_once
+from reference.oracle import exact_features, exact_retrain
 from reference.retrain import as_columns, as_rows, policy_experiment, retrain, training_rows
 from torture.families import Problem
 
-try:
-    from reference import balls
-except ImportError:  # the optional package python-flint
-    balls = None  # type: ignore[assignment]
-
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-
-#: Digits of software arithmetic.
-DIGITS = 80
 
 
 @dataclass(frozen=True)
@@ -122,11 +110,8 @@ def exact_models(
     weights: Floats, bias: bool, jitter: float,
 ) -> Floats:  # fmt: skip
     """Return predictions (alphas, test rows, targets) of a kernel model, correctly rounded."""
-    more = (basis, removed, weights, bias, jitter if basis is not None else 0.0)
-    if balls is not None:
-        return balls.exact_retrain(K, y, held, test, alphas, *more)
-    alone = [exact_once(K, y, held, test, float(alpha), *more, DIGITS) for alpha in alphas]
-    return np.array(alone)
+    jitter = jitter if basis is not None else 0.0
+    return exact_retrain(K, y, held, test, alphas, basis, removed, weights, bias, jitter)
 
 
 def qr_models(
@@ -134,23 +119,8 @@ def qr_models(
 ) -> Floats:
     """Return the same by QR of the augmented system, dense of the bordered one."""
     return np.array(
-        [retrain(K, y, held, test, float(alpha), *more, solver="qr") for alpha in alphas]  # type: ignore[arg-type]
+        [retrain(K, y, held, test, float(alpha), *more) for alpha in alphas]  # type: ignore[arg-type]
     )
-
-
-def exact_features(
-    X: Floats, y: Floats, held: Rows, test: Rows, alphas: Floats, weights: Floats, bias: bool
-) -> Floats:
-    """Return predictions (alphas, test rows, targets) of ridge regression on the columns of X."""
-    if balls is not None:
-        return balls.exact_features(X, y, held, test, alphas, weights, bias)
-    # Features are kernel values with as many basis rows, whose own kernel is the identity.
-    m, d = X.shape
-    K = np.block([[np.zeros((m, m)), X], [X.T, np.eye(d)]])
-    Y, w = np.vstack([as_columns(y), np.zeros((d, as_columns(y).shape[1]))]), np.zeros(m + d)
-    w[:m] = weights
-    more = (np.arange(m, m + d), (), w, bias, 0.0, DIGITS)
-    return np.array([exact_once(K, Y, held, test, float(alpha), *more) for alpha in alphas])
 
 
 def qr_features(

@@ -11,6 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from holdfast import HoldOut
+from recorded import Recorded, chosen_for
+from reference.retrain import training_rows
 from torture.families import Problem
 from torture.measure import Measured, by_one_way, fitted
 from torture.truth import of_models, truth
@@ -45,15 +47,14 @@ def reselect(p: Problem) -> Measured | None:
     """Return the errors where every experiment chooses its own basis rows."""
     if p.basis is None:
         return None
-    asked = {"basis": len(p.basis), "held_out_basis": "reselect", "random_state": p.seed}
+    asked = {"basis": Recorded(len(p.basis)), "held_out_basis": "reselect", "random_state": p.seed}
     model = fitted(p, "auto", **asked)
-    K = np.asarray(model.kernel_(p.X))
+    K, none = np.asarray(model.kernel_(p.X)), np.empty(0, dtype=np.int64)
     experiments = []
-    for held in p.sets:
-        chosen = model._fitted_state().model.chosen_basis(held)  # which rows: no question of digits
-        assert not set(chosen.rows) & set(held)
-        none = np.empty(0, dtype=np.int64)
-        experiments.append((held, held, chosen.rows, none, chosen.epsilon))
+    for held, positions in zip(p.sets, chosen_for(model, alphas=p.alphas), strict=True):
+        basis = training_rows(len(p.X), held, p.row_weights)[positions]
+        jitter = model.jitter * np.diag(K)[basis].mean()
+        experiments.append((held, held, basis, none, jitter))
     return by_one_way(p, "reselect", of_models(p, K, experiments), model)
 
 

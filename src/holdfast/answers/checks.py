@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.answers.fitted import Estimator
+from holdfast.core.accuracy import PROMISE
 from holdfast.core.plan import Plan
 from holdfast.core.verify import Verification, verify_tasks
 from holdfast.data.values import seed_of, whole_number
@@ -68,5 +69,6 @@ def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) 
     tasks = model.tasks(training.experiments)
     path = model.plan(tasks, training.alphas.size).path
     chosen = np.flatnonzero(np.isin(training.alphas, fitted.alpha))
-    seed = seed_of(random_state)
-    return verify_tasks(model.smoother, tasks, training.alphas, path, count, seed, chosen)
+    stated = bool((fitted.search.table["rounding"][fitted.search.index] > PROMISE).any())
+    where = tasks, training.alphas, path, count, seed_of(random_state), chosen
+    return verify_tasks(model.smoother, *where, stated=stated)

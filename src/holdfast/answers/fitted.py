@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.model import Model, Models
 from holdfast.answers.training import Objective, TrainingData
-from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments, Ragged, Tasks
 from holdfast.core.gaussian import second_moments
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
-from holdfast.core.tasks import Tasks
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import (
     HoldOutError,

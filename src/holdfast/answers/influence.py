@@ -145,7 +145,9 @@ def measures(models: HeldOutModels) -> dict[str, FloatArray]:
     """
     smoother, tasks = models.smoother, models.tasks
     grid, index = np.unique(models.alphas, return_inverse=True)
-    leverages = np.stack([smoother.leverages(float(alpha)) for alpha in grid], axis=1)[:, index]
+    leverages = np.stack(
+        [smoother.factors_for(alpha[None])[0][2].leverages(float(alpha)) for alpha in grid], axis=1
+    )[:, index]
     freedom, m = leverages.sum(axis=0), smoother.data.weights.rows.size
     Y, weights = smoother.data.targets.Y, smoother.data.weights
     whole = _on_all_rows(models)

@@ -26,9 +26,9 @@ from scipy.special import ndtri
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.decision import decision
 from holdfast.answers.fitted import Estimator, Fitted
+from holdfast.core.experiments import Tasks
 from holdfast.core.models import HeldOutModels
 from holdfast.core.rows import row_chunks
-from holdfast.core.tasks import Tasks
 from holdfast.data.dask import parts_here
 from holdfast.data.values import check_level
 from holdfast.exceptions import (

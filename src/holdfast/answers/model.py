@@ -16,14 +16,13 @@ from holdfast.answers.training import TrainingData
 from holdfast.basis import Fixed, Points, Selector
 from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.core.data import WeightedData
-from holdfast.core.experiments import Experiments
+from holdfast.core.experiments import Experiments, Tasks, resolve
 from holdfast.core.features import basis_epsilon
 from holdfast.core.gaussian import SecondMoments, second_moments
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import Plan, make_plan
 from holdfast.core.predict import Prediction, predict_with_error
 from holdfast.core.smoother import OtherBasis, Smoother
-from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.dask import is_dask
 from holdfast.data.indices import row_numbers
 from holdfast.exceptions import (

@@ -30,11 +30,10 @@ from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.held_out import TestedRows
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.training import Objective
-from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments, Ragged, Tasks, resolve
 from holdfast.core.plan import PLANNED, make_plan
 from holdfast.core.predict import predict
 from holdfast.core.smoother import Smoother
-from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
-from holdfast.core.experiments import Ragged
+from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
-from holdfast.core.tasks import Tasks
 from holdfast.data.values import seed_of, whole_number
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress

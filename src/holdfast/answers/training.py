@@ -12,9 +12,8 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.trend import Trend
 from holdfast.core.data import Unpenalised
-from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments, Policy, Ragged
 from holdfast.core.gaussian import SecondMoments
-from holdfast.core.tasks import Policy
 from holdfast.data.dask import is_dask
 from holdfast.scores.choice import Choice, choose
 from holdfast.scores.scorers import Scoring

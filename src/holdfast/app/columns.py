@@ -373,33 +373,33 @@ def _dropped(encoder: Any) -> list[int]:
 
 def _what_was_done(task: Task) -> list[str]:
     """Return how columns became numbers, a sentence each."""
-    table, told = task.table, []
+    table, done = task.table, []
     kinds = {
         k: [n for n in task.features if table.kinds[n] == k] for k in ("number", "text", "date")
     }
     if task.without_target is not None:
         m, n = task.without_target.n_rows, table.n_rows + task.without_target.n_rows
-        told.append(
+        done.append(
             f"{m:,} of {n:,} rows have no {quoted(task.target)}: they are left out here, and "
             "predicted with --predictions."
         )
     if kinds["text"]:
-        told.append(
+        done.append(
             f"Text became features, by level or by the letters in it: {listed(kinds['text'])}."
         )
     if kinds["date"]:
-        told.append(f"Dates became year, month, day and weekday: {listed(kinds['date'])}.")
+        done.append(f"Dates became year, month, day and weekday: {listed(kinds['date'])}.")
     numbers = table.frame[kinds["number"]].isna().sum() if kinds["number"] else None
     if numbers is not None and (numbers > 0).any():
         some = numbers[numbers > 0]
         shown = ", ".join(f"{quoted(n)} {c:,}" for n, c in list(some.items())[:6])
         more = f" and {len(some) - 6} more columns" if len(some) > 6 else ""
-        told.append(f"Missing numbers were filled in with the median of all rows: {shown}{more}.")
-    told.append(
+        done.append(f"Missing numbers were filled in with the median of all rows: {shown}{more}.")
+    done.append(
         "Numbers were centred and scaled. Whatever is learned from the columns is learned from all "
         f"rows, and never from {quoted(task.target)}."
     )
-    return told
+    return done
 
 
 # --- suspicions -----------------------------------------------------------------------------------
@@ -443,14 +443,14 @@ def _leaks(task: Task) -> Iterator[Suspicion]:
         if strength[j] >= _ALONE:
             best.setdefault(columns[j], float(strength[j]))
     for column, value in list(best.items())[:3]:
-        told = (
+        what = (
             f"separates the classes of {quoted(task.target)} almost alone"
             if task.classify
             else f"gives {quoted(task.target)} almost alone (rank correlation {value:.3f})"
         )
         yield Suspicion(
             "leak",
-            f"{quoted(column)} {told}. Is it known before "
+            f"{quoted(column)} {what}. Is it known before "
             f"{quoted(task.target)} is, or made from it?",
             _option("drop", column),
             column,

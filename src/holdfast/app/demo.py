@@ -69,8 +69,8 @@ def tell_story(folder: Path, tell: Callable[[str], None], seed: int = _SEED) -> 
     truth = float(np.sqrt(np.mean((answer.fit.model.predict(np.asarray(new)) - y_new) ** 2)))
     single = next(c.value for c in answer.contrasts if c.kind == "single")
     return "\n".join([
-        f"A made-up study: {_SUBJECTS} subjects, {_VISITS} visits each. Age, height, voice tell",
-        "who it is; the score depends on dose, on jitter, and on a level of each subject's own.",
+        f"A made-up study: {_SUBJECTS} subjects, {_VISITS} visits each. Age, height and voice",
+        "identify the subject; the score depends on dose, jitter and each subject's own level.",
         "How far off is a prediction for a new subject?",
         f"  single rows held out      {single:5.2f}   other visits stay: too good to be true",
         f"  whole subjects held out   {answer.fit.value:5.2f}",

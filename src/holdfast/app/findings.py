@@ -172,13 +172,13 @@ def _headline(answer: Answer) -> str:
     auc = _auc(answer)
     if auc is not None:
         first, second = map(quoted, np.unique(answer.task.y))
-        told = f"tells {first} from {second} in {percent(auc)} of pairs (AUC {auc:.3f})"
+        says = f"tells {first} from {second} in {percent(auc)} of pairs (AUC {auc:.3f})"
     else:
-        told = (
+        says = (
             f"names the right {target} in {percent(_balanced(answer))} of the rows, counting each "
             "class alike (balanced accuracy)"
         )
-    return f"On {unseen}, the model {told}; {probabilities}."
+    return f"On {unseen}, the model {says}; {probabilities}."
 
 
 def _a(name: str) -> str:
@@ -266,7 +266,7 @@ def _figures(answer: Answer) -> list[tuple[str, str]]:
 
 
 def _believe(answer: Answer) -> list[str]:
-    better, told = _is_better(answer), []
+    better, believed = _is_better(answer), []
     if better is False:
         return [
             f"That {quoted(answer.task.target)} cannot be predicted from these columns this way."
@@ -290,22 +290,24 @@ def _believe(answer: Answer) -> list[str]:
     within = ", within its interval," if answer.interval else ""
     known = "" if answer.interval else "; how exactly is not known"
     if "copies" in grave:
-        told.append("The figure with copies held out together; the other one looks the answers up.")
+        believed.append(
+            "The figure with copies held out together; the other one looks the answers up."
+        )
     elif better is None:
-        told.append(
+        believed.append(
             "That these columns say little, if anything: the interval holds the error without them."
         )
     else:
-        told.append(f"The {answer.measure.name}{within} for {of}{known}.")
+        believed.append(f"The {answer.measure.name}{within} for {of}{known}.")
     single = next((c for c in answer.contrasts if c.kind == "single"), None)
     if single is not None and single.worse >= -_DIFFERENT:
-        told.append(
+        believed.append(
             f"That groups matter little here: holding out single rows gives "
             f"{answer.measure.shown(single.value)}."
         )
     if answer.optimism is not None:
         share = answer.optimism / answer.fit.value if answer.fit.value else 0.0
-        told.append(
+        believed.append(
             "That penalty and width were chosen on the same rows makes no difference here."
             if share < 0.003
             else "That penalty and width were chosen on the same rows hardly matters: "
@@ -314,31 +316,31 @@ def _believe(answer: Answer) -> list[str]:
             else f"An {answer.measure.name} larger by {number(answer.optimism, 2)}: choosing "
             "penalty and width on the same rows flatters it by that much."
         )
-    return told
+    return believed
 
 
 def _doubt(answer: Answer) -> list[str]:
-    told = []
+    doubts = []
     single = next((c for c in answer.contrasts if c.kind == "single"), None)
     name = quoted(answer.task.group or "group")
     if single is not None:
         shown = answer.measure.shown(single.value)
         if single.worse < -_DIFFERENT:
-            told.append(
+            doubts.append(
                 f"{shown}, which holding out single rows would claim: other rows of the same "
                 f"{name} stay in the training data. It holds only for a {name} that is in the file."
             )
     if answer.holding.kind == "groups" and answer.holding.groups is not None:
         n = len(np.unique(answer.holding.groups))
         if n < 20 and answer.interval is not None:
-            told.append(f"The exact ends of the interval: it rests on only {n} values of {name}.")
+            doubts.append(f"The exact ends of the interval: it rests on only {n} values of {name}.")
     if len(answer.truth) < 30:
-        told.append(
+        doubts.append(
             f"The digits of any figure: it rests on only {count(len(answer.truth), 'row')}."
         )
-    told.append("Predictions for rows unlike any in the file: no held-out row was like that.")
-    told.append("That a column causes anything: only prediction was tested.")
-    return told
+    doubts.append("Predictions for rows unlike any in the file: no held-out row was like that.")
+    doubts.append("That a column causes anything: only prediction was tested.")
+    return doubts
 
 
 # --- warnings and notes ---------------------------------------------------------------------------
@@ -402,10 +404,10 @@ def _about_simpler_models(answer: Answer) -> list[Note]:
 
 def _advice(answer: Answer) -> list[Note]:
     """Return what another run may change, about this run."""
-    told, model, fit = [], answer.fit.model, answer.fit
+    advice, model, fit = [], answer.fit.model, answer.fit
     linear = next((c for c in answer.contrasts if c.kind == "linear"), None)
     if linear is not None and linear.error <= 1.01 * fit.error:
-        told.append(
+        advice.append(
             Note("A linear model does as well, and is easier to explain.", "--kernel linear")
         )
     if fit.rungs and len(fit.rungs) > 1:
@@ -413,7 +415,7 @@ def _advice(answer: Answer) -> list[Note]:
         (_, before, _), (_, after, _) = fit.rungs[-2:]
         gain = (before - after) / (abs(before) or 1.0)
         if answer.clock.next_rung and gain > 0.005:
-            told.append(
+            advice.append(
                 Note(
                     f"The {answer.measure.name} was {steps} basis rows: more time would make it "
                     "better still.",
@@ -421,20 +423,20 @@ def _advice(answer: Answer) -> list[Note]:
                 )
             )
     gammas = [p["gamma"] for p in model.cv_results_["params"] if "gamma" in p]
-    told += _edge("gamma", gammas, model.best_params_.get("gamma"), answer.settings.gamma)
+    advice += _edge("gamma", gammas, model.best_params_.get("gamma"), answer.settings.gamma)
     alphas = np.unique(model.cv_results_["alpha"])
-    told += _edge("alphas", alphas, float(np.ravel(model.alpha_)[0]), answer.settings.alphas)
+    advice += _edge("alphas", alphas, float(np.ravel(model.alpha_)[0]), answer.settings.alphas)
     skipped = list(dict.fromkeys(answer.clock.skipped))
     if answer.clock.next_rung and len(fit.rungs) < 2:
         skipped.insert(0, f"a model with {answer.clock.next_rung:,} basis rows")
     if skipped:
         more = f"--seconds {5 * answer.clock.budget:g}"
-        told.append(Note(f"Left out for time: {'; '.join(skipped)}.", more))
+        advice.append(Note(f"Left out for time: {'; '.join(skipped)}.", more))
     if answer.clock.refused:
-        told.append(
+        advice.append(
             Note(f"Could not be had here: {'; '.join(dict.fromkeys(answer.clock.refused))}.")
         )
-    return told
+    return advice
 
 
 def _edge(option: str, tried: Any, best: float | None, asked: Any) -> list[Note]:
@@ -632,19 +634,19 @@ def _facts(answer: Answer) -> list[tuple[str, str]]:
 
 def _reading(answer: Answer) -> list[str]:
     task = answer.task
-    told = [*task.table.notes, *task.notes]
+    remarks = [*task.table.notes, *task.notes]
     if task.why_classes:
-        told.append(
+        remarks.append(
             f"{task.why_classes} (--classify no takes it for a number.)"
             if task.table.kinds[task.target] == "number"
             else task.why_classes
         )
     left = {n: w for n, w in task.left_out.items() if w != "left out as asked"}
     for name, why in list(left.items())[:6]:
-        told.append(f"{quoted(name)} {why}: not used.")
+        remarks.append(f"{quoted(name)} {why}: not used.")
     if len(left) > 6:
-        told.append(f"{len(left) - 6} more columns are not used: {listed(list(left)[6:])}.")
-    return told
+        remarks.append(f"{len(left) - 6} more columns are not used: {listed(list(left)[6:])}.")
+    return remarks
 
 
 def _checked(answer: Answer) -> str:

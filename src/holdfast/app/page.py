@@ -343,12 +343,12 @@ def _columns(answer: Answer) -> Chart:
         "What the columns are worth",
         _draw(
             "columns",
-            f"Bars of the columns by how much the {name} rises without their order",
+            f"Bars of the columns by how much the {name} rises when they are shuffled",
             (5.2, 0.6 + 0.3 * len(some)),
             draw,
         ),
         f"How much the held-out {name} rises when the values of one column are shuffled. Columns "
-        f"that say the same share their worth.{more}",
+        f"with the same information share their worth.{more}",
     )
 
 

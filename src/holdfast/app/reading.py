@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -227,16 +226,15 @@ def _decoded(path: str, raw: bytes) -> tuple[str, list[str]]:
 
 
 def _delimiter(sample: str) -> str:
-    """Return what separates columns: what divides most lines into the same number of cells."""
+    """Return what separates columns: what divides most lines into as many cells as the header."""
     lines = [line for line in sample.splitlines()[:200] if line.strip()]
     lines = lines[:-1] if len(lines) > 20 else lines  # the last may be cut
     best, score = ",", (0.0, 0)
     for delimiter in _DELIMITERS:
-        sizes = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if row)
-        size, often = max(sizes.items(), key=lambda pair: (pair[1], pair[0]))
-        same = often / max(1, sum(sizes.values()))
-        if size > 1 and (round(same, 1), size) > score:
-            best, score = delimiter, (round(same, 1), size)
+        sizes = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row] or [0]
+        same = round(sizes.count(sizes[0]) / len(sizes), 1)
+        if sizes[0] > 1 and (same, sizes[0]) > score:
+            best, score = delimiter, (same, sizes[0])
     return best
 
 
@@ -323,12 +321,12 @@ def _typed(
         notes.append("Decimals are written with a comma.")
     foreign: dict[str, list[str]] = {}
     for column, values in texts.items():
-        made, kind, told = _converted(values, comma, wanted.get(column))
+        made, kind, remarks = _converted(values, comma, wanted.get(column))
         columns[column], kinds[column] = made, kind
-        if told and kind == "number":
-            foreign[column] = told
-        elif told:
-            notes.append(f"{quoted(column)}: {told[0]}")
+        if remarks and kind == "number":
+            foreign[column] = remarks
+        elif remarks:
+            notes.append(f"{quoted(column)}: {remarks[0]}")
     for column, cells in foreign.items():
         example = pd.Series(texts[column]).eq(cells[0]).to_numpy().nonzero()[0][0]
         total = int((columns[column].isna() & texts[column].notna()).sum())
@@ -477,9 +475,9 @@ def _dates(values: Any, known: Any) -> tuple[Any, list[str]] | None:
     if not found:
         return None
     how, made = found[0]
-    told = []
+    remarks = []
     if len(found) > 1 and not found[1][1].equals(made):
-        told = [
+        remarks = [
             f"read as day before month ({safe(known.iloc[0])} is {made.dropna().iloc[0]:%d %B %Y})."
         ]
-    return made.astype("datetime64[us]"), told
+    return made.astype("datetime64[us]"), remarks

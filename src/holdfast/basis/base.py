@@ -104,7 +104,7 @@ class Selector(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn carrie
             The m rows and their kernel.
         y, weights, groups : array of m values, or (m, v) targets, optional
         experiments : Experiments, optional
-            What the model will be judged by.
+            What the model will be scored by.
         rng : numpy.random.Generator or int, optional
         """
         m, given = len(data), self._given(data)

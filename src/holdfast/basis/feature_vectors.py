@@ -139,7 +139,7 @@ class FeatureVectors(Selector):
 
 
 def _from_all(pool: Pool, rank_tol: float, sample: int | None) -> Iterator[tuple[int, float]]:
-    """Yield rows and the error after each, judged on all rows, until the rank is reached."""
+    """Yield rows and the error of all rows after each, until the rank is reached."""
     diagonal = _diagonal(pool, None)
     share = _shares(pool.weights, diagonal)
     step = Gains(pool, share).choose if sample is None else _sampled(pool, share, sample)

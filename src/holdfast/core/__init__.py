@@ -27,19 +27,19 @@ first row alone is θ = x₁y₁/(x₁² + 1) = ½, which predicts 2θ = 1.
 
 | module | what it holds, from the data to the answers |
 |---|---|
-| `experiments`, `tasks` | rows held out and tested; policies for held-out basis rows, as data |
+| `experiments` | rows held out and tested; policies for held-out basis rows, as data |
 | `data` | weights, unpenalised columns (the bias is one), targets |
 | `features`, `rows` | φ(x) by chunks; rows of W, kept or recomputed |
-| `sums`, `source` | the one pass over all rows; where the rows are |
+| `source` | where the rows are, and the one pass over them |
 | `coordinates`, `factor` | where the penalty is diagonal; the smoother there |
 | `block` | I − S_HH, e_H and probes on held-out rows |
-| `residuals`, `conjugate` | the identity, solved |
-| `complement`, `folds` | equations of each experiment's own training rows |
+| `residuals` | the identity, solved |
+| `folds` | equations of each experiment's own training rows |
 | `refit` | models refitted from scratch |
 | `smoother` | the interface, and its two forms `feature_smoother` and `kernel_smoother` |
 | `accuracy`, `predict` | the promise and its rule; four paths, one door |
 | `models`, `gaussian` | held-out models as coefficients; how widely targets scatter |
 | `plan`, `verify` | which path is cheapest; refits, when asked |
 | `cluster` | a source of rows that live on a Dask cluster |
-| `lapack` | the door to LAPACK and threads |
+| `lapack` | the door to LAPACK and threads, and the sizes of chunks and samples |
 """

@@ -24,26 +24,15 @@ from functools import cached_property
 
 import numpy as np
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.lapack import CHUNK, noise, run_pieces
-
-__all__ = ["FeatureBlock", "HeldOutBlock", "KernelBlock", "scaled_products"]
-
-#: From this many targets on, a product for each D is faster than one for all with a copy of each.
-WIDE = 64
 
 
 def scaled_products(rows: FloatArray, D: FloatArray, z: FloatArray) -> FloatArray:
     """Return rows · D z (a, b, v) for rows (b, p), diagonals D (a, p) and z (p, v)."""
     (a, p), (b, v) = D.shape, (len(rows), z.shape[1])
-    if v < WIDE:
-        side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
-        return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
-    found = np.empty((a, b, v))
-    for d, out in zip(D, found, strict=True):
-        left, right = (rows * d, z) if b < v else (rows, d[:, None] * z)
-        np.matmul(left, right, out=out)
-    return found
+    side_by_side = rows @ (D.T[:, :, None] * z[:, None]).reshape(p, a * v)
+    return np.ascontiguousarray(side_by_side.reshape(b, a, v).swapaxes(0, 1))
 
 
 def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
@@ -56,13 +45,12 @@ def weighted_products(V: FloatArray, D: FloatArray) -> FloatArray:
     return M
 
 
-def _half(inner: FloatArray, O: FloatArray, D: FloatArray) -> FloatArray:  # noqa: E741
-    """Return L (g, a, e, e) with L Lᵀ = OᵀDO, the inner matrices themselves if they allow it."""
-    try:
-        return np.asarray(np.linalg.cholesky(inner))
-    except np.linalg.LinAlgError:  # D is many decades wide
-        R = np.asarray(np.linalg.qr(np.sqrt(D)[:, :, None] * O[:, None], mode="r"))
-        return np.asarray(R.swapaxes(2, 3))
+def _with_spare(A: FloatArray, spare: BoolArray | None, piece: slice) -> FloatArray:
+    """Return matrices (g, a, k, k) with ones on the diagonal where tasks are padded by zeros."""
+    if spare is not None:
+        diagonal = np.arange(A.shape[-1])
+        A[..., diagonal, diagonal] += spare[piece, None]
+    return A
 
 
 @dataclass(frozen=True)
@@ -125,7 +113,7 @@ class HeldOutBlock(ABC):
 
     def pieces(self, doubles_per_task: int) -> list[slice]:
         """Return slices of the tasks, so small that their temporaries stay in the cache."""
-        b, step = self.shape[1], max(1, CHUNK // 4 // max(1, doubles_per_task))
+        b, step = self.shape[1], max(1, CHUNK // 2 // max(1, doubles_per_task))
         return [slice(i, min(i + step, b)) for i in range(0, b, step)]
 
     def predict(self, r: FloatArray, out: FloatArray) -> FloatArray:
@@ -152,10 +140,13 @@ class KernelBlock(HeldOutBlock):
     Attributes
     ----------
     noise_z : ndarray of shape (p, N_PROBES)
-        Vᵀg for random targets g of all rows.
+        Vᵀg for random errors g of the equations of all rows.
+    spare : ndarray of bool, shape (b, h), or None
+        Where rows of stacked tasks are padding.
     """
 
     noise_z: FloatArray
+    spare: BoolArray | None = None
 
     def errors(self) -> FloatArray:
         """Return V R z."""
@@ -168,7 +159,7 @@ class KernelBlock(HeldOutBlock):
 
     def gaps(self, piece: slice) -> FloatArray:
         """Return V R Vᵀ."""
-        return weighted_products(self.V[piece], self.R)
+        return _with_spare(weighted_products(self.V[piece], self.R), self.spare, piece)
 
     def probes(self) -> FloatArray:
         """Return (I − S)g: what a unit error of the equations does to the errors."""
@@ -184,16 +175,20 @@ class FeatureBlock(HeldOutBlock):
     Y : ndarray of shape (b, h, v)
         √w y on the held-out rows.
     O : ndarray of shape (b, p, e) or None
-        A basis of the constraints, orthonormal.
+        A basis of the constraints, orthonormal; zero where `spare_removed`.
+    spare_removed : ndarray of bool, shape (b, e), or None
+        Where constraints of stacked tasks are padding.
     """
 
     Y: FloatArray
     O: FloatArray | None  # noqa: E741  # the notation's name for it
+    spare_removed: BoolArray | None = None
 
     def among(self, sets: IntArray) -> FeatureBlock:
         """Return the same for some of the tasks."""
-        O = None if self.O is None else self.O[sets]  # noqa: E741
-        return replace(self, V=self.V[sets], Y=self.Y[sets], O=O)
+        parts = {"V": self.V, "Y": self.Y, "O": self.O, "spare_removed": self.spare_removed}
+        some = {name: None if part is None else part[sets] for name, part in parts.items()}
+        return replace(self, **some)  # type: ignore[arg-type]  # V and Y are never None
 
     def errors(self) -> FloatArray:
         """Return √w y − V M z."""
@@ -240,8 +235,14 @@ class FeatureBlock(HeldOutBlock):
             OD = (Ot[:, None] * self.D[:, None]).reshape(g, a * e, p)
             sides = [OD @ self.V[piece].swapaxes(1, 2), OD @ self.z]
             rows = np.concatenate(sides, axis=2).reshape(g, a, e, h + v)
-            inner = (OD @ O[piece]).reshape(g, a, e, e)
-            both = np.linalg.solve(_half(inner, O[piece], self.D), rows)
+            inner = _with_spare((OD @ O[piece]).reshape(g, a, e, e), self.spare_removed, piece)
+            try:
+                L = np.linalg.cholesky(inner)
+            except np.linalg.LinAlgError:  # D is many decades wide
+                scaled = np.sqrt(self.D)[:, :, None] * O[piece, None]
+                R = np.asarray(np.linalg.qr(scaled, mode="r"))
+                L = _with_spare(R, self.spare_removed, piece).swapaxes(2, 3)
+            both = np.linalg.solve(L, rows)
             J[piece], t[piece] = both[..., :h], both[..., h:]
 
         run_pieces(work, self.pieces((e + h + v) * max(p, a * e) + a * e * p))
@@ -252,6 +253,7 @@ class FeatureBlock(HeldOutBlock):
         if self.O is not None:
             O = self.O[piece][:, None]  # noqa: E741
             OD = O.swapaxes(2, 3) * self.D[:, None]  # (g, a, e, p)
-            weight = np.linalg.solve(OD @ O, (beta @ O).swapaxes(2, 3))  # (g, a, e, v)
+            inner = _with_spare(OD @ O, self.spare_removed, piece)
+            weight = np.linalg.solve(inner, (beta @ O).swapaxes(2, 3))  # (g, a, e, v)
             beta -= weight.swapaxes(2, 3) @ OD
         return beta

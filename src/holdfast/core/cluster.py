@@ -23,18 +23,14 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.core import refit, residuals
 from holdfast.core.coordinates import Triangle, triangle_of_rows
 from holdfast.core.data import Targets, Unpenalised, WeightedData, Weights
-from holdfast.core.experiments import Ragged
+from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.factor import FeatureFactor
 from holdfast.core.features import BasisFeatures, ColumnFeatures, Features
 from holdfast.core.lapack import one_blas_thread
 from holdfast.core.rows import StreamedRows, blocks_of, fitted, gram_and_products
-from holdfast.core.source import Source, Sums
-from holdfast.core.sums import Moments, moments
-from holdfast.core.tasks import Tasks
+from holdfast.core.source import Moments, Source, Sums, moments
 from holdfast.data.watched import compute
 from holdfast.progress import report
-
-__all__ = ["DaskSource"]
 
 #: Partial sums that one task of a tree adds up.
 FAN_IN = 8
@@ -167,15 +163,6 @@ class DaskSource(Source):
         stacked = partial(refit.stacked_triangle, size=W.shape[1])
         return np.asarray(_compute(_tree(calls, stacked))[0])
 
-    def fitted(self, W: Any, rows: IntArray, theta: FloatArray) -> FloatArray:
-        """Return f (a, k, v) of some rows for models θ (a, p + s, v)."""
-        whole = Ragged.from_arrays([rows])
-        (a, p, v), values = theta.shape, np.empty((len(theta), rows.size, theta.shape[2]))
-        flat = np.ascontiguousarray(theta.transpose(1, 0, 2)).reshape(p, a * v)
-        (found,) = self.fitted_each(W, whole, [flat])
-        values[:] = found.reshape(-1, a, v).swapaxes(0, 1)
-        return values
-
     def sums(self, W: Any, sets: Ragged, Ys: FloatArray) -> list[Sums]:
         """Return WᵀW and WᵀYs of each of some sets, added up over the chunks."""
         shared, trees = _share(_bare_rows(W)), []
@@ -185,19 +172,19 @@ class DaskSource(Source):
         return list(_compute(*trees))
 
     def fitted_each(self, W: Any, sets: Ragged, models: Sequence[FloatArray]) -> list[FloatArray]:
-        """Return f (k, c) on each of some sets of rows by its own models (p + s, c).
+        """Return f (c, k) on each of some sets of rows by its own models (p + s, c).
 
         Models travel to the chunks that hold their rows.
         """
         shared, calls, places = _share(_bare_rows(W)), [], []
-        found = [np.empty((sets[j].size, models[j].shape[1])) for j in range(len(sets))]
+        found = [np.empty((models[j].shape[1], sets[j].size)) for j in range(len(sets))]
         for j, own in enumerate(models):
-            mine = _share(own[None])
+            mine = _share(own)
             for chunk, part, at in self._parts(sets[j], self._no_targets):
                 calls.append(_call(_chunk_fitted, chunk, part, shared, mine))
                 places.append((j, at))
         for (j, at), f in zip(places, _compute(*calls), strict=True):
-            found[j][at] = f
+            found[j][:, at] = f
         return found
 
     # -- the identity, where the rows are ----------------------------------------------------------
@@ -388,10 +375,9 @@ def _chunk_sums(X: Any, part: Part, rows: StreamedRows) -> Sums:
 
 
 def _chunk_fitted(X: Any, part: Part, rows: StreamedRows, models: FloatArray) -> FloatArray:
-    """Return predictions (k, c) of some rows of a chunk."""
-    every = np.arange(len(part.data))
-    own = _streamed(X, part, rows)
-    return np.asarray(fitted(own, every, part.data.weights.root, models)[0])
+    """Return predictions (c, k) of some rows of a chunk by models (p + s, c)."""
+    own, every = _streamed(X, part, rows), np.arange(len(part.data))
+    return fitted(own, every, part.data.weights.root, models)
 
 
 def _on_batch(

@@ -18,14 +18,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.core.lapack import EPS, eigh, evenly_spaced, threads_for
-
-__all__ = ["Coordinates", "Triangle", "at_one_penalty", "for_every_penalty", "triangle_of_rows"]
+from holdfast.core.lapack import EPS, SOME_TARGETS, eigh, evenly_spaced, threads_for
 
 #: Coordinates whose measured error is at most this are accurate.
 ACCURATE = 1e-12
-#: Targets that the error is measured with.
-MOST_TARGETS = 3
 
 #: From vectors (p, k) to WᵀW times them.
 Normal = Callable[[FloatArray], FloatArray]
@@ -130,7 +126,7 @@ def _first_accurate(
 def measured(found: Coordinates, z: FloatArray, alpha: float, normal: Normal) -> float:
     """Return ‖√D (VᵀV + αTᵀT − Λ − α) β‖ / ‖√D z‖, the largest of a few targets."""
     T, Lambda = found.T, found.Lambda
-    z = T.T @ z[:, evenly_spaced(z.shape[1], MOST_TARGETS)]
+    z = T.T @ z[:, evenly_spaced(z.shape[1], SOME_TARGETS)]
     total = (Lambda if found.only else Lambda + alpha)[:, None]
     theta = T @ (z / total)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

@@ -18,18 +18,14 @@ import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray
 from holdfast.core.experiments import Ragged
-from holdfast.core.lapack import EPS, one_blas_thread
+from holdfast.core.lapack import EPS, NEARLY_LOST, one_blas_thread
 from holdfast.exceptions import InvalidInputError
-
-__all__ = ["ColumnsOf", "NewColumns", "Targets", "Unpenalised", "WeightedData", "Weights"]
 
 #: From rows that are not in the data to the unpenalised columns Z (k, s).
 ColumnsOf = Callable[[Any], FloatArray]
 
 #: Targets whose standard deviation is this share of their size are constant: it is rounding error.
 CONSTANT = 1e-14
-#: Where less than this of a column's length is left, its rank is computed from the rows.
-NEARLY_LOST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -335,6 +331,8 @@ class WeightedData:
 
     def select(self, columns: slice | IntArray) -> WeightedData:
         """Return the problem of some of the targets."""
+        if isinstance(columns, slice) and columns == slice(None):
+            return self
         return replace(self, targets=self.targets.select(columns))
 
     def with_targets(self, Y: FloatArray) -> WeightedData:

@@ -22,15 +22,15 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from holdfast._typing import FloatArray, Index, IntArray
+from holdfast._typing import BoolArray, FloatArray, Index, IntArray
+from holdfast.core.accuracy import CAUTION
 from holdfast.core.block import FeatureBlock, HeldOutBlock, KernelBlock
 from holdfast.core.data import WeightedData
+from holdfast.core.experiments import Shape
 from holdfast.core.features import Features
-from holdfast.core.lapack import noise
+from holdfast.core.folds import Complement
+from holdfast.core.lapack import NEARLY_LOST, noise
 from holdfast.core.rows import FeatureRows, StreamedRows, row_chunks
-from holdfast.core.tasks import Shape
-
-__all__ = ["Factor", "FeatureFactor", "KernelFactor", "SingleRows"]
 
 
 class SingleRows(NamedTuple):
@@ -94,6 +94,8 @@ class Factor(ABC):
 
     def select(self, columns: slice | IntArray) -> Self:
         """Return the same factor for some of the targets."""
+        if isinstance(columns, slice) and columns == slice(None):
+            return self
         return replace(self, z=self.z[:, columns], data=self.data.select(columns))
 
     def with_targets(self, data: WeightedData, z: FloatArray) -> Self:
@@ -108,7 +110,8 @@ class Factor(ABC):
 
     def size_of_errors(self, alphas: FloatArray) -> FloatArray:
         """Return how large rounding errors are before they grow, over the std of y (a,)."""
-        return np.asarray(self.rounding * (self.length(alphas) / self.data.targets.std).max(axis=1))
+        lengths = (self.length(alphas) / self.data.targets.std).max(axis=1)
+        return np.asarray(CAUTION * self.rounding * lengths)
 
     @abstractmethod
     def length(self, alphas: FloatArray) -> FloatArray:
@@ -189,14 +192,19 @@ class FeatureFactor(Factor):
 
     def block(self, shape: Shape, alphas: FloatArray) -> FeatureBlock:
         """Return the smoother on the held-out rows of stacked tasks."""
-        D, Y = self.D(alphas), self.data.targets.Ys[shape.H]
-        return FeatureBlock(self.V[shape.H], D, D, self.z, Y, self.constraints(shape.E))
+        D, V, Y = self.D(alphas), self.V[shape.H], self.data.targets.Ys[shape.H]
+        if shape.spare is not None:
+            V[shape.spare], Y[shape.spare] = 0.0, 0.0
+        O = self.constraints(shape.E, shape.spare_removed)  # noqa: E741
+        return FeatureBlock(V, D, D, self.z, Y, O, shape.spare_removed)
 
-    def constraints(self, E: IntArray) -> FloatArray | None:
+    def constraints(self, E: IntArray, spare: BoolArray | None = None) -> FloatArray | None:
         """Return O (b, p, e), orthonormal bases of the rows N_E; None if none are removed.
 
-        Rows of N that nearly depend on each other are asked of the features: the map T has rounded
-        away what two nearly equal basis rows differ by.
+        Zero where `spare` (b, e).
+
+        Rows of N that nearly depend on each other are asked of the features: products with the map
+        to coordinates have rounded away what those differ by.
         """
         e = E.shape[1]
         if e == 0:
@@ -204,14 +212,22 @@ class FeatureFactor(Factor):
         rows = self.N[E]
         if e == 1:  # normalise all at once
             return np.asarray((rows / np.linalg.norm(rows, axis=2, keepdims=True)).swapaxes(1, 2))
+        spare = np.zeros(E.shape, dtype=bool) if spare is None else spare
+        rows[spare] = 0.0
         O, R = np.linalg.qr(rows.swapaxes(1, 2))  # noqa: E741
+        O.swapaxes(1, 2)[spare] = 0.0
         with np.errstate(all="ignore"):  # what is left of a row when those before it are taken away
             share = np.abs(np.diagonal(R, axis1=1, axis2=2)) / np.linalg.norm(R, axis=1)
-        for j in np.flatnonzero(~(share.min(axis=1) >= 1e-4)).tolist():
-            p, removed = len(self.T), E[j] if self.basis is None else self.basis[E[j]]
+        for j in np.flatnonzero(~(spare | (share >= NEARLY_LOST)).all(axis=1)).tolist():
+            removed = E[j][~spare[j]]
+            removed = removed if self.basis is None else self.basis[removed]
             O[j] = 0.0
-            O[j, :p] = np.linalg.qr(self.T.T @ self.features.span(removed))[0]
+            O[j, : len(self.T), : removed.size] = self._span(removed)
         return np.asarray(O)
+
+    def _span(self, removed: IntArray) -> FloatArray:
+        """Return an orthonormal basis of the constraints of basis rows, from the features."""
+        return np.asarray(np.linalg.qr(self.T.T @ self.features.span(removed))[0])
 
     def scaled_z(self, alphas: FloatArray) -> FloatArray:
         """Return D z, (a v, p)."""
@@ -259,9 +275,16 @@ class KernelFactor(Factor):
     ----------
     new_outputs : callable
         From rows of the data to their output coordinates, from their kernel values.
+    complement : Complement
+        Of the unpenalised columns, where the equations are.
+    lengths : ndarray of shape (n − s,) or None
+        Lengths of the rows of the Cholesky factor, for one penalty: equations have rounding errors
+        in proportion, so that heavy rows cost light ones nothing. A spectrum mixes them all.
     """
 
     new_outputs: Callable[[Factor, IntArray], FloatArray]
+    complement: Complement
+    lengths: FloatArray | None = None
 
     def R(self, alphas: FloatArray) -> FloatArray:
         """Return D on the penalised coordinates: dual coefficients are c = V R z."""
@@ -274,22 +297,32 @@ class KernelFactor(Factor):
         return V if weights.all_trained else V[weights.trained]
 
     @cached_property
+    def equation_errors(self) -> FloatArray:
+        """Random errors of the equations of the trained rows (n, N_PROBES)."""
+        if self.lengths is None:
+            return noise(len(self._trained))
+        return self.complement.lift(self.lengths[:, None] * noise(self.lengths.size))
+
+    @cached_property
     def noise_z(self) -> FloatArray:
-        """Vᵀg for random targets g."""
-        return np.asarray(self._trained.T @ noise(len(self._trained)))
+        """Vᵀg for these errors g."""
+        return np.asarray(self._trained.T @ self.equation_errors)
 
     def length(self, alphas: FloatArray) -> FloatArray:
-        """Return ‖c‖."""
+        """Return ‖c‖, each coefficient times the length of its equation where that is known."""
         R = self.R(alphas)
-        if not self.only:  # V is orthonormal
+        if self.lengths is None:  # V is orthonormal
             return np.asarray(np.sqrt(np.square(R) @ np.square(self.z)))
-        return np.asarray(np.linalg.norm(self._trained @ (R[:, :, None] * self.z), axis=1))
+        c = self.complement.project(self._trained @ (R[:, :, None] * self.z))
+        return np.asarray(np.linalg.norm(self.lengths[:, None] * c, axis=1))
 
     def block(self, shape: Shape, alphas: FloatArray) -> KernelBlock:
         """Return the smoother on the held-out rows of stacked tasks."""
         D = self.D(alphas)
-        R = D * self.penalised * alphas[:, None]
-        return KernelBlock(np.asarray(self.V)[shape.H], D, R, self.z, self.noise_z)
+        R, V = D * self.penalised * alphas[:, None], np.asarray(self.V)[shape.H]
+        if shape.spare is not None:
+            V[shape.spare] = 0.0
+        return KernelBlock(V, D, R, self.z, self.noise_z, shape.spare)
 
     def scaled_z(self, alphas: FloatArray) -> FloatArray:
         """Return α R z, (a v, p)."""

@@ -16,28 +16,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray
-from holdfast.core import folds, refit
-from holdfast.core.accuracy import PROMISE
-from holdfast.core.complement import Complement
+from holdfast.core import refit
+from holdfast.core.accuracy import to_refit, warn_of_rounding
 from holdfast.core.coordinates import Coordinates, at_one_penalty, for_every_penalty
-from holdfast.core.data import NewColumns, WeightedData
-from holdfast.core.experiments import Ragged
+from holdfast.core.data import NewColumns, Targets, WeightedData
+from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.factor import Factor, FeatureFactor
 from holdfast.core.features import Features, MadeFeatures
-from holdfast.core.lapack import evenly_spaced, run_pieces
+from holdfast.core.folds import Complement, FoldEquations, FoldModels
+from holdfast.core.lapack import KEPT, SOME_ROWS, evenly_spaced, run_pieces
 from holdfast.core.rows import FeatureRows, StreamedRows, even_chunks
 from holdfast.core.smoother import Fit, Form, OtherBasis, Outputs, Sizes, Smoother, by_penalty
-from holdfast.core.source import Source, Sums
-from holdfast.core.sums import SetSums, System
-from holdfast.core.tasks import Tasks
+from holdfast.core.source import SetSums, Source, Sums, System
 from holdfast.exceptions import HoldOutError
-
-__all__ = ["FeatureOutputs", "FeatureSmoother"]
-
-#: Sums of held-out sets, and models of folds, that are there at once, in doubles beside W.
-SETS_AT_ONCE = 2**24
-#: Rows that the error of a model is looked at.
-SAMPLED_ROWS = 256
 
 
 class FeatureSmoother(Smoother):
@@ -206,11 +197,6 @@ class FeatureSmoother(Smoother):
         return self.features.learned
 
     @property
-    def n_basis(self) -> int | None:
-        """The number n of basis rows; None for a linear kernel."""
-        return self.features.n_basis
-
-    @property
     def order(self) -> int:
         """The number of coordinates."""
         return self.features.size + self.data.unpenalised.count
@@ -222,7 +208,7 @@ class FeatureSmoother(Smoother):
             m=len(self.data),
             p=self.order,
             v=self.data.targets.count,
-            basis=self.n_basis,
+            basis=self.features.n_basis,
             memory=self.memory if self.source.keeps else 0.0,
             factorised=self._factor is not None,
             learned=self.learned,
@@ -235,80 +221,64 @@ class FeatureSmoother(Smoother):
         return 6.0 * (len(self.data) - held) * p * (p + v) + 4.0 * p**3
 
     def fit_work(self) -> float:
-        """Return what the rows, their Gram matrix and its spectrum take."""
+        """Return what the rows, their Gram matrix, its spectrum and the rows' coordinates take."""
         p, v = float(self.order), self.data.targets.count
-        return 4.0 * len(self.data) * p * (p + v) + 10.0 * p**3
+        return 6.0 * len(self.data) * p * (p + v) + 10.0 * p**3
 
     # -- the model on all rows ---------------------------------------------------------------------
 
-    def fit(self, alphas: FloatArray) -> Fit:
-        """Return the model on all rows; that of a linear kernel also by its columns."""
-        return self._published(*self._solution(alphas), alphas)
-
-    def fitted_outputs(self, alphas: FloatArray) -> tuple[FeatureOutputs, FloatArray]:
-        """Return the model on all rows as outputs and coefficients (v, p + s)."""
-        B, theta = self._solution(alphas)
-        columns = self.data.unpenalised.elsewhere()
-        theta[B.shape[1] :] += self.data.targets.level
-        return FeatureOutputs(self.source.portable(), B, None, columns), theta.T
-
-    def _solution(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return B and the model θ (p + s, v) of features without uB, true to the promise."""
+    def model(self, alphas: FloatArray) -> tuple[FeatureOutputs, FloatArray]:
+        """Return outputs and coefficients (v, p + s) of the model on all rows."""
         factor = self._factor
         if factor is None or factor.least > alphas.min():
-            B, theta, error = self._solution_by_sums(alphas)
+            outputs, theta, error = self._model_by_sums(alphas)
         else:
-            B, p = factor.B, len(factor.T)
+            outputs = self.outputs(factor)
+            theta = (factor.D(alphas) * factor.z.T).T
             error = float(factor.size_of_errors(np.unique(alphas)).max())
-            beta = (factor.D(alphas) * factor.z.T).T
-            theta = np.vstack([factor.T @ beta[:p], beta[p:]])
-        if not error / self.data.weights.root.min() <= PROMISE:
-            B = self.source.level()
-            rows = StreamedRows(self.features, B, self.data)
+        error /= float(self.data.weights.root.min())
+        if to_refit(self, np.array([error]), np.zeros(1, dtype=np.int64)).any():
+            rows = StreamedRows(self.features, self.source.level(), self.data)
+            outputs, theta = self._outputs(rows.B, None), np.empty_like(theta)
             for alpha, columns in by_penalty(alphas):
                 theta[:, columns] = self._refitted(self, rows, np.array([alpha]), columns)[0]
-        return B, theta
+        else:
+            warn_of_rounding(alphas, np.full(alphas.size, error))
+        theta[outputs.B.shape[1] :] += self.data.targets.level
+        return outputs, theta.T
 
-    def _solution_by_sums(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Return the same with its error, by the normal equations, where there is no factor."""
+    def _model_by_sums(self, alphas: FloatArray) -> tuple[FeatureOutputs, FloatArray, float]:
+        """Return the same (p + s, v) with its error, by the normal equations without a factor.
+
+        The error is that on a sample of rows.
+        """
         system, targets = self.system(), self.data.targets
-        p = system.p
+        p, rows = system.p, self.data.weights.rows
         theta, error = np.empty_like(system.z), 0.0
-        rows = self.data.weights.rows
-        sample = system.W[rows[evenly_spaced(rows.size, SAMPLED_ROWS)]][:, :p]
+        sample = system.W[rows[evenly_spaced(rows.size, SOME_ROWS)]][:, :p]
         for alpha, columns in by_penalty(alphas):
-            equations = folds.FoldEquations(
+            equations = FoldEquations(
                 system.gram[:p, :p],
                 system.z[:p, columns],
                 np.sqrt(np.diag(system.gram)[:p]),
                 np.linalg.norm(targets.Ys[:, columns], axis=0),
+                targets.std[columns],
                 np.zeros((p, 0)),
             )
-            found = folds.solve(equations, np.array([alpha]), targets.std[columns])
+            found = equations.solve(np.array([alpha]))
             theta[:p, columns], theta[p:, columns] = found.theta[0], system.z[p:, columns]
-            error = max(error, float(np.abs(sample @ found.probes[0]).max(initial=0.0)))
-            error = np.inf if found.failed[0] else error
-        return system.B, theta, error
-
-    def _published(self, B: FloatArray, theta: FloatArray, alphas: FloatArray) -> Fit:
-        """Return θ (p + s, v) by basis rows; without any, by rows and by columns."""
-        p, targets, unpenalised = B.shape[1], self.data.targets, self.data.unpenalised
-        along = theta[p:] - B @ theta[:p] + targets.level
-        coef, level = self.features.to_coefficients @ theta[:p], unpenalised.coefficients(along)
-        if self.n_basis is not None:
-            return Fit(coef, None, level)
-        rows = StreamedRows(self.features, B, self.data)
-        every, weights = np.arange(len(self.data)), self.data.weights
-        fitted = self.source.fitted(rows, every, theta[None])[0] + self.data.level(every)
-        return Fit(weights.values[:, None] * (targets.Y - fitted) / alphas, coef, level)
+            error = max(error, float(found.errors(sample.__matmul__)[0]))
+        return self._outputs(system.B, None), theta, error
 
     # -- models as coefficients --------------------------------------------------------------------
 
     def outputs(self, factor: Factor) -> FeatureOutputs:
         """Return v(x) in the coordinates of a factor."""
         assert isinstance(factor, FeatureFactor)
-        columns = self.data.unpenalised.elsewhere()
-        return FeatureOutputs(self.source.portable(), factor.B, factor.T, columns)
+        return self._outputs(factor.B, factor.T)
+
+    def _outputs(self, B: FloatArray, T: FloatArray | None) -> FeatureOutputs:
+        return FeatureOutputs(self.source.portable(), B, T, self.data.unpenalised.elsewhere())
 
     def coefficients(self, factor: Factor, betas: FloatArray, held: IntArray) -> FloatArray:
         """Return β with the level of the targets."""
@@ -317,13 +287,19 @@ class FeatureSmoother(Smoother):
             betas[..., -s:] += factor.data.targets.level.T
         return betas
 
-    def published(self, factor: Factor, coefficients: FloatArray, alphas: FloatArray) -> Fit:
-        """Return coefficients of basis rows; those of a linear kernel also by its columns."""
-        assert isinstance(factor, FeatureFactor)
-        p = len(factor.T)
-        theta = np.vstack([factor.T @ coefficients.T[:p], coefficients.T[p:]])
-        theta[p:] -= self.data.targets.level
-        return self._published(factor.B, theta, alphas)
+    def published(self, outputs: Outputs, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+        """Return coefficients of basis rows; without any, those of the rows and of the columns."""
+        assert isinstance(outputs, FeatureOutputs)
+        B, T, unpenalised, targets = outputs.B, outputs.T, self.data.unpenalised, self.data.targets
+        theta, level = np.split(coefficients.T, [B.shape[1]])
+        theta = theta if T is None else T @ theta
+        coef = self.features.to_coefficients @ theta
+        along = unpenalised.coefficients(level - B @ theta)
+        if self.features.n_basis is not None:
+            return Fit(coef, None, along)
+        rows, every = StreamedRows(self.features, B, self.data), np.arange(len(self.data))
+        fitted = self.source.fitted(rows, every, np.vstack([theta, level])[None])[0]
+        return Fit(self.data.weights.values[:, None] * (targets.Y - fitted) / alphas, coef, along)
 
     def fitted_rows(self, factor: Factor, coefficients: FloatArray, rows: IntArray) -> FloatArray:
         """Return V β without the weights."""
@@ -388,45 +364,54 @@ class FeatureSmoother(Smoother):
         it, or they are a union of a few atoms.
         """
         system = self.system(self._disjoint_sets(tasks))
-        data, z, own = self.data.select(columns), system.z[:, columns], columns
-        known, atoms = system.sets, self._atoms(tasks)
+        data, z, a = self.data.select(columns), system.z[:, columns], alphas.size
+        v, Ys = data.targets.count, data.targets.Ys
+        known, own, atoms = system.sets, columns, self._atoms(tasks)
         if atoms is not None:
-            sums = self.source.sums(system.W, atoms, data.targets.Ys)
-            known, own = SetSums.of(atoms, sums, len(data)), slice(None)
+            known, own = (
+                SetSums.of(atoms, self.source.sums(system.W, atoms, Ys), len(data)),
+                slice(None),
+            )
         units = self.features.units_without(tasks.held) if self.learned else None
-        values = np.empty((alphas.size, tasks.test.values.size, data.targets.count))
-        error = np.empty((alphas.size, len(tasks)))
-        step = max(8, SETS_AT_ONCE // self.order**2)
+        values = np.empty((a, tasks.test.values.size, v))
+        error = np.empty((a, len(tasks)))
+        step = max(8, KEPT // self.order**2)
         for start in range(0, len(tasks), step):
-            batch = range(start, min(start + step, len(tasks)))
-            found = [None if known is None else known.find(tasks.held[j]) for j in batch]
-            missing = np.array([j for j, each in zip(batch, found, strict=True) if each is None])
-            fresh: Iterator[Sums] = iter(())
-            if missing.size:
-                fresh = iter(self.source.sums(system.W, tasks.held.items(missing), data.targets.Ys))
-            sums = [next(fresh) if each is None else (each[0], each[1][:, own]) for each in found]
-            solved: list[Any] = [None] * len(sums)
+            batch = tasks.select(np.arange(start, min(start + step, len(tasks))))
+            sums = self._sums(system.W, batch.held, Ys, known, own)
 
             def solve(
                 i: int,
-                batch: range = batch,
+                batch: Tasks = batch,
                 sums: list[Sums] = sums,
-                solved: list[Any] = solved,
-            ) -> None:
-                j = batch[i]
-                unit = None if units is None else units[j]
+                start: int = start,
+            ) -> FoldOfFeatures:
                 left = system.gram - sums[i][0], z - sums[i][1]
-                solved[i] = self._fold(system, *left, tasks.removed[j], alphas, data, unit)
+                unit = None if units is None else units[start + i]
+                return self._fold(system, *left, batch.removed[i], alphas, data.targets, unit)
 
-            run_pieces(solve, range(len(sums)))
-            tests = tasks.test.items(np.arange(batch.start, batch.stop))
-            fits = self.source.fitted_each(system.W, tests, [models for models, _ in solved])
-            for j, f, (_, solution) in zip(batch, fits, solved, strict=True):
-                rows, a, v = tasks.test[j], alphas.size, data.targets.count
-                out = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
-                values[:, out] = f[:, : a * v].reshape(-1, a, v).swapaxes(0, 1) + data.level(rows)
-                error[:, j] = fold_errors(f[:, a * v :], solution)
+            solved = run_pieces(solve, range(len(batch)))
+            models = [fold.all_models() for fold in solved]
+            fits = self.source.fitted_each(system.W, batch.test, models)
+            for j, (fold, f) in enumerate(zip(solved, fits, strict=True), start):
+                rows, out = tasks.test[j], slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+                values[:, out] = f[: a * v].reshape(a, v, -1).swapaxes(1, 2) + data.level(rows)
+                error[:, j] = fold.errors(partial(self.source.fitted, system.W, rows), f[a * v :])
         return values, error
+
+    def _sums(
+        self, W: FeatureRows, held: Ragged, Ys: FloatArray, known: SetSums | None, own: slice
+    ) -> list[Sums]:
+        """Return WᵀW and WᵀYs of each held-out set, where they are not known from a pass over W.
+
+        `own` are the targets among those of the known sums.
+        """
+        found = [None if known is None else known.find(held[j]) for j in range(len(held))]
+        missing = np.array([j for j, each in enumerate(found) if each is None], dtype=np.int64)
+        fresh: Iterator[Sums] = iter(())
+        if missing.size:
+            fresh = iter(self.source.sums(W, held.items(missing), Ys))
+        return [next(fresh) if each is None else (each[0], each[1][:, own]) for each in found]
 
     def _fold(
         self,
@@ -435,14 +420,14 @@ class FeatureSmoother(Smoother):
         b: FloatArray,
         removed: IntArray,
         alphas: FloatArray,
-        data: WeightedData,
+        targets: Targets,
         units: FloatArray | None,
-    ) -> tuple[FloatArray, folds.FoldSolution]:
-        """Return models and probes side by side (p + s, c), from WᵀW and WᵀYs of a task's rows."""
-        p, targets = system.p, data.targets
+    ) -> FoldOfFeatures:
+        """Return the models of a task from WᵀW and WᵀYs (p + s, …) of its training rows."""
+        p = system.p
         lengths, cross = np.sqrt(np.diag(system.gram)[:p]), A[p:, :p]
         try:  # the unpenalised columns are eliminated
-            mean, level = (np.linalg.solve(A[p:, p:], side) for side in (cross, b[p:]))
+            mean, level = (np.asarray(np.linalg.solve(A[p:, p:], side)) for side in (cross, b[p:]))
         except np.linalg.LinAlgError as error:
             raise HoldOutError(
                 "the rows that an experiment leaves to train on weigh next to nothing beside those "
@@ -456,15 +441,8 @@ class FeatureSmoother(Smoother):
             A, rhs, lengths = A / units / units[:, None], rhs / units[:, None], lengths / units
         O = self.features.span(removed) if removed.size else np.zeros((p, 0))  # noqa: E741
         sizes = np.linalg.norm(targets.Ys, axis=0)
-        equations = folds.FoldEquations(A, rhs, lengths, sizes, O)
-        found = folds.solve(equations, alphas, targets.std)
-        theta, probes = found.theta, found.probes
-        if units is not None:
-            theta, probes = theta / units[:, None], probes / units[:, None]
-        theta = np.concatenate([theta, level - mean @ theta], axis=1)
-        probes = np.concatenate([probes, -mean @ probes], axis=1)
-        flat = [part.transpose(1, 0, 2).reshape(self.order, -1) for part in (theta, probes)]
-        return np.hstack(flat), found
+        equations = FoldEquations(A, rhs, lengths, sizes, targets.std, O)
+        return FoldOfFeatures(equations.solve(alphas), mean, level, units)
 
     @staticmethod
     def _refitted(
@@ -552,12 +530,42 @@ class FeatureSmoother(Smoother):
         return other
 
 
-def fold_errors(probed: FloatArray, solution: folds.FoldSolution) -> FloatArray:
-    """Return the errors of a fold (a,) from what its test rows make of the probes (k, c)."""
-    count = len(solution.probes)
-    grown = np.abs(probed).max(axis=0, initial=0.0).reshape(count, -1).max(axis=1)
-    grown = np.where(np.isfinite(grown), grown, np.inf)[solution.owner]
-    return np.where(solution.failed, np.inf, grown)
+@dataclass(frozen=True)
+class FoldOfFeatures:
+    """The models of one task, from the equations of its own training rows.
+
+    Attributes
+    ----------
+    found : FoldModels
+        Its penalised coordinates.
+    mean, level : ndarray of shape (s, p) and (s, v)
+        The unpenalised coordinates are level − mean θ.
+    units : ndarray of shape (p,) or None
+        What columns are divided by in this fold, beside those of all rows.
+    """
+
+    found: FoldModels
+    mean: FloatArray
+    level: FloatArray
+    units: FloatArray | None
+
+    def all_models(self) -> FloatArray:
+        """Return the models at every penalty, then the first probes, side by side (p + s, c)."""
+        models = self._whole(self.found.theta, self.level)
+        parts = [models, self._whole(self.found.probes(self.found.first), 0.0)]
+        return np.hstack([part.transpose(1, 0, 2).reshape(part.shape[1], -1) for part in parts])
+
+    def errors(self, predict: Callable[[FloatArray], FloatArray], known: FloatArray) -> FloatArray:
+        """Return estimated errors (a,), from predictions (c, rows) by the first probes.
+
+        `predict` goes from models (b, p + s, c) to predictions (b, rows, c).
+        """
+        return self.found.errors(lambda probes: predict(self._whole(probes, 0.0)), known.T)
+
+    def _whole(self, theta: FloatArray, level: FloatArray | float) -> FloatArray:
+        """Return models (b, p + s, c) from their penalised coordinates (b, p, c)."""
+        theta = theta if self.units is None else theta / self.units[:, None]
+        return np.concatenate([theta, level - self.mean @ theta], axis=1)
 
 
 @dataclass(frozen=True)

@@ -20,20 +20,15 @@ from scipy.linalg import lapack
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.core.experiments import Ragged
-from holdfast.core.lapack import CHUNK, EPS, inverse_of_triangle, substitute, threads_for
+from holdfast.core.lapack import (
+    CHUNK,
+    EPS,
+    NEARLY_LOST,
+    inverse_of_triangle,
+    substitute,
+    threads_for,
+)
 from holdfast.exceptions import KernelError, SingularBasisError
-
-__all__ = [
-    "BasisFeatures",
-    "ColumnFeatures",
-    "Features",
-    "KernelBlocks",
-    "MadeFeatures",
-    "StandardisedColumns",
-    "WeightedColumns",
-    "basis_epsilon",
-    "whiten",
-]
 
 
 class KernelBlocks(Protocol):
@@ -475,7 +470,7 @@ class StandardisedColumns(ColumnFeatures):
             left = total - part[0]
             mean, second = (whole - own for whole, own in zip(sums, part[1:], strict=True))
             variance = second / left - np.square(mean / left)
-            doubtful = variance <= 1e-4 * sums[1] / total
+            doubtful = variance <= NEARLY_LOST * sums[1] / total
             found[j] = np.sqrt(np.maximum(variance, 0.0))
             if doubtful.any():
                 others = weights.copy()

@@ -2,38 +2,112 @@
 
 The choice when |H| is not small compared with p. Equations in features are those of all rows less
 those of the held-out rows; a dense model takes the kernel matrix of its training rows. One
-tridiagonal reduction serves every penalty. Removing basis rows restricts the equations to the
-orthogonal complement of the constraint rows N_E.
+tridiagonal reduction serves every penalty.
+
+Removing basis rows E is the constraint a_E = 0 (Pahikkala, Suominen & Boberg 2012, Proposition 1),
+N_E θ = 0 in coordinates; a dense model with unpenalised columns is solved on their orthogonal
+complement. Either way orthonormal coordinates (`Complement`) turn the problem into a smaller one of
+the same kind.
 
 The rounding errors need no model: what is left of the equations at the solution, g = b − (A + α)θ,
 is computed, and the entries of A, sums over all rows less sums over some, are off by eps d dᵀ for
 columns of lengths d. Random right-hand sides of that size are solved like the others: what a row
-makes of them (`FoldSolution.probes`) is the error of its prediction.
+makes of them (`FoldModels.probes`) is the error of its prediction. Errors shrink as the penalty
+grows, so that the smallest penalty stands for all, unless it breaks the promise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_solve, lapack
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.core.complement import Complement
-from holdfast.core.lapack import EPS, Tridiagonal, eigh, evenly_spaced, noise
+from holdfast.core.accuracy import CAUTION, PROMISE
+from holdfast.core.lapack import (
+    CHUNK,
+    EPS,
+    N_PROBES,
+    SOME_TARGETS,
+    Tridiagonal,
+    eigh,
+    evenly_spaced,
+    noise,
+)
 from holdfast.exceptions import KernelError
-
-__all__ = ["FEW", "FoldEquations", "FoldSolution", "require_semidefinite", "solve"]
-
-#: Models (a, p, v), where there are none (a,), and a solver of further sides at a penalty.
-_Solved = tuple[FloatArray, BoolArray, Callable[[FloatArray, int], FloatArray]]
 
 #: For at most this many penalties, a factorisation of each beats one tridiagonal reduction.
 FEW = 4
-#: Targets that errors are measured with, and penalties of a grid at which they are.
-MOST_TARGETS, LOOKED_AT = 3, 4
+
+
+@dataclass(frozen=True)
+class Complement:
+    """An orthonormal basis O⊥ (p, p − e) of what is orthogonal to e orthonormal columns.
+
+    Attributes
+    ----------
+    Y, T : ndarray of shape (p, e) and (e, e)
+        I − Y T Yᵀ = [O, O⊥] is orthogonal, and its first e columns span what is left out. O⊥ is
+        never formed: Householder QR in compact WY form (Schreiber & Van Loan 1989).
+    """
+
+    Y: FloatArray
+    T: FloatArray
+
+    @classmethod
+    def of(cls, columns: FloatArray) -> Complement:
+        """Return the complement of orthonormal columns (p, e)."""
+        e = columns.shape[1]
+        if not e:
+            return cls(columns, np.zeros((0, 0)))
+        factored, T, _ = lapack.dgeqrt(e, np.asfortranarray(columns))
+        Y = np.tril(factored, -1)
+        Y[np.arange(e), np.arange(e)] = 1.0
+        return cls(np.ascontiguousarray(Y), np.triu(T))
+
+    def reduce(self, A: FloatArray) -> FloatArray:
+        """Return ``O⊥ᵀ A O⊥`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
+
+        [O, O⊥]ᵀ A [O, O⊥] = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P).
+        """
+        e = self.Y.shape[1]
+        reduced = np.array(A[e:, e:], order="C")
+        if e:
+            P = (A @ self.Y) @ self.T
+            X = P - 0.5 * (self.Y @ (self.T.T @ (self.Y.T @ P)))
+            left, right = np.hstack([self.Y, X])[e:], np.hstack([X, self.Y])[e:]
+            step = max(1, CHUNK // 4 // max(1, len(left)))  # temporaries stay in the cache
+            for start in range(0, len(left), step):
+                rows = slice(start, start + step)
+                reduced[rows] -= left[rows] @ right.T
+        return reduced
+
+    def project(self, z: FloatArray) -> FloatArray:
+        """Return ``O⊥ᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
+        e = self.Y.shape[1]
+        return np.asarray(z[..., e:, :] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z))) if e else z
+
+    def lift(self, x: FloatArray) -> FloatArray:
+        """Return ``O⊥ x`` (…, p, v) for `x` (…, p − e, v), any stack of matrices."""
+        e = self.Y.shape[1]
+        if not e:
+            return x
+        lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))
+        lifted[..., e:, :] += x
+        return np.asarray(lifted)
+
+
+class _Solver(Protocol):
+    """Solves (A + αI) x = b for several penalties."""
+
+    definite: BoolArray  # (a,): where A + αI has a factorisation
+
+    def solve(self, sides: FloatArray, which: IntArray) -> FloatArray:
+        """Return solutions (b, p, c) of sides (p, c) at some of the penalties, all definite."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +121,8 @@ class FoldEquations:
         A is off by eps times the products of these.
     targets : ndarray of shape (v,)
         Lengths of the targets that rhs was computed from; zero where it was not.
+    std : ndarray of shape (v,)
+        What errors are measured in.
     O : ndarray of shape (p, e)
         Constraints, orthonormal.
     semidefinite : bool
@@ -57,104 +133,141 @@ class FoldEquations:
     rhs: FloatArray
     lengths: FloatArray
     targets: FloatArray
-    O: FloatArray  # noqa: E741
+    std: FloatArray
+    O: FloatArray  # noqa: E741  # the notation's name for it
     semidefinite: bool = False
 
+    def solve(self, alphas: FloatArray) -> FoldModels:
+        """Return the models at increasing penalties."""
+        complement = Complement.of(self.O)
+        A, rhs = complement.reduce(self.A), complement.project(self.rhs)
+        solver: _Solver = (_OneByOne if alphas.size <= FEW else _Reduction)(A, alphas)
+        if self.semidefinite and not solver.definite.all():
+            solver = _Spectrum(A, alphas)
+        inside = np.zeros((alphas.size, *rhs.shape))
+        inside[solver.definite] = solver.solve(rhs, np.flatnonzero(solver.definite))
+        return FoldModels(
+            complement.lift(inside), ~solver.definite, self, alphas, complement, A, rhs, solver
+        )
 
-class FoldSolution(NamedTuple):
-    """The models of a fold.
+
+@dataclass(frozen=True)
+class FoldModels:
+    """The models of a fold at every penalty.
 
     Attributes
     ----------
     theta : ndarray of shape (a, p, v)
-    probes : ndarray of shape (k, p, N_PROBES)
-        Random models of the size of the rounding errors, over the std of y, at some penalties.
-    owner : ndarray of int, shape (a,)
-        Which of them stands for each penalty: that of the nearest one below.
     failed : ndarray of bool, shape (a,)
         Where nothing but rounding errors is left of some direction.
+    equations : FoldEquations
+    alphas : ndarray of shape (a,)
     """
 
     theta: FloatArray
-    probes: FloatArray
-    owner: IntArray
     failed: BoolArray
+    equations: FoldEquations
+    alphas: FloatArray
+    _complement: Complement
+    _A: FloatArray
+    _rhs: FloatArray
+    _solver: _Solver
+
+    @property
+    def first(self) -> IntArray:
+        """The smallest penalty with a model, if there is one (1,)."""
+        return np.flatnonzero(~self.failed)[:1]
+
+    def probes(self, which: IntArray) -> FloatArray:
+        """Return random models (b, p, N_PROBES) as large as the errors, over the std of y."""
+        equations, complement = self.equations, self._complement
+        probes = np.empty((which.size, len(equations.A), N_PROBES))
+        columns = evenly_spaced(equations.std.size, SOME_TARGETS)
+        std, targets = equations.std[columns], equations.targets[columns]
+        lengths = equations.lengths[:, None]
+        entries = complement.project(lengths * noise(len(lengths)))
+        for i, a in enumerate(which.tolist()):
+            theta = self.theta[a][:, columns]
+            t = complement.project(theta)
+            left = self._rhs[:, columns] - self._A @ t - self.alphas[a] * t
+            size = float(((np.linalg.norm(lengths * theta, axis=0) + targets) / std).max())
+            sides = np.abs(left / std).max(axis=1)[:, None] * noise(len(t))[::-1]
+            sides += EPS * size * entries
+            probes[i] = complement.lift(self._solver.solve(sides, which[i : i + 1])[0])
+        return CAUTION * probes
+
+    def errors(
+        self, predict: Callable[[FloatArray], FloatArray], known: FloatArray | None = None
+    ) -> FloatArray:
+        """Return estimated errors (a,) from what test rows make of the probes.
+
+        Parameters
+        ----------
+        predict : callable
+            From probes (b, p, N_PROBES) to their predictions (b, rows, N_PROBES).
+        known : ndarray of shape (rows, N_PROBES) or None
+            What it returns for those of `first`, if that is there already.
+        """
+        errors = np.full(self.alphas.size, np.inf)
+        if self.first.size:
+            usable = ~self.failed
+            errors[usable] = worst(
+                predict(self.probes(self.first)) if known is None else known[None]
+            )
+            if not errors[usable].max() <= PROMISE:
+                errors[usable] = worst(predict(self.probes(np.flatnonzero(usable))))
+        return errors
 
 
-def solve(equations: FoldEquations, alphas: FloatArray, std: FloatArray) -> FoldSolution:
-    """Return the models of a fold at increasing penalties; errors are measured in `std` (v,)."""
-    complement = Complement.of(equations.O)
-    A, rhs = complement.reduce(equations.A), complement.project(equations.rhs)
-    if alphas.size <= FEW:
-        theta, failed, solver = _one_by_one(A, rhs, alphas)
-    else:
-        theta, failed, solver = _by_reduction(A, rhs, alphas)
-    if failed.any() and equations.semidefinite:
-        theta, failed, solver = _by_spectrum(A, rhs, alphas)
-    known = np.flatnonzero(~failed)
-    looked = known if alphas.size <= FEW else known[evenly_spaced(known.size, LOOKED_AT)]
-    probes = np.zeros((max(1, looked.size), len(equations.A), noise(1).shape[1]))
-    columns = evenly_spaced(std.size, MOST_TARGETS)
-    for i, a in enumerate(looked.tolist()):
-        t = theta[a][:, columns]
-        left = np.abs((rhs[:, columns] - A @ t - alphas[a] * t) / std[columns]).max(axis=1)
-        sizes = np.linalg.norm(equations.lengths[:, None] * complement.lift(t), axis=0)
-        size = float(((sizes + equations.targets[columns]) / std[columns]).max())
-        own = equations.lengths[:, None] * noise(len(equations.A))
-        sides = left[:, None] * noise(len(A))[::-1] + EPS * size * complement.project(own)
-        probes[i] = complement.lift(solver(sides, a))
-    owner = np.maximum(np.searchsorted(looked, np.arange(alphas.size), side="right") - 1, 0)
-    return FoldSolution(complement.lift(theta), probes, owner, failed)
+def worst(probed: FloatArray) -> FloatArray:
+    """Return the largest size (b,) of predictions (b, rows, c) by probes; inf for nan."""
+    largest = np.abs(probed).max(axis=(1, 2), initial=0.0)
+    return np.where(np.isfinite(largest), largest, np.inf)
 
 
-def _by_reduction(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> _Solved:
-    """Return models (a, p, v), where there are none, and a solver, by one reduction."""
-    reduced = Tridiagonal.reduce(A)
-    first = reduced.definite_from(alphas)
-    theta = np.zeros((alphas.size, *rhs.shape))
-    if first < alphas.size:
-        theta[first:] = reduced.solve(rhs, alphas[first:])
+class _Reduction:
+    """One tridiagonal reduction for all penalties."""
 
-    def solver(sides: FloatArray, a: int) -> FloatArray:
-        return np.asarray(reduced.solve(sides, alphas[a : a + 1])[0])
+    def __init__(self, A: FloatArray, alphas: FloatArray) -> None:
+        self._reduced, self._alphas = Tridiagonal.reduce(A), alphas
+        self.definite = np.arange(alphas.size) >= self._reduced.definite_from(alphas)
 
-    return theta, np.arange(alphas.size) < first, solver
+    def solve(self, sides: FloatArray, which: IntArray) -> FloatArray:
+        return self._reduced.solve(sides, self._alphas[which])
 
 
-def _one_by_one(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> _Solved:
-    """Return the same by a Cholesky factor for each penalty, columns scaled to unit length."""
-    theta, failed = np.zeros((alphas.size, *rhs.shape)), np.zeros(alphas.size, dtype=bool)
-    factors: dict[int, tuple[FloatArray, FloatArray]] = {}
+class _OneByOne:
+    """A Cholesky factor for each penalty, columns scaled to unit length."""
 
-    def solver(sides: FloatArray, a: int) -> FloatArray:
-        L, d = factors[a]
-        return np.asarray(cho_solve((L, True), sides / d, check_finite=False) / d)
+    def __init__(self, A: FloatArray, alphas: FloatArray) -> None:
+        self._factors: dict[int, tuple[FloatArray, FloatArray]] = {}
+        for a, alpha in enumerate(alphas.tolist()):
+            d = np.sqrt(np.maximum(np.diag(A), 0.0) + alpha)
+            scaled = A / d / d[:, None]
+            scaled[np.diag_indices(len(A))] = (np.diag(A) + alpha) / d**2
+            with suppress(np.linalg.LinAlgError):
+                self._factors[a] = np.linalg.cholesky(scaled), d[:, None]
+        self.definite = np.array([a in self._factors for a in range(alphas.size)])
 
-    for a, alpha in enumerate(alphas.tolist()):
-        d = np.sqrt(np.maximum(np.diag(A), 0.0) + alpha)
-        scaled = A / d / d[:, None]
-        scaled[np.diag_indices(len(A))] = (np.diag(A) + alpha) / d**2
-        try:
-            factors[a] = np.linalg.cholesky(scaled), d[:, None]
-        except np.linalg.LinAlgError:
-            failed[a] = True
-            continue
-        theta[a] = solver(rhs, a)
-
-    return theta, failed, solver
+    def solve(self, sides: FloatArray, which: IntArray) -> FloatArray:
+        solved = np.empty((which.size, *sides.shape))
+        for x, a in zip(solved, which.tolist(), strict=True):
+            L, d = self._factors[a]
+            x[...] = cho_solve((L, True), sides / d, check_finite=False) / d
+        return solved
 
 
-def _by_spectrum(A: FloatArray, rhs: FloatArray, alphas: FloatArray) -> _Solved:
-    """Return the same for a kernel matrix whose rounding errors are larger than the penalty."""
-    Lambda, V = eigh(A)
-    require_semidefinite(Lambda)
-    D = 1.0 / (np.maximum(Lambda, 0.0) + alphas[:, None])
-    theta = V @ (D[:, :, None] * (V.T @ rhs))
+class _Spectrum:
+    """A kernel matrix whose rounding errors are larger than the penalty."""
 
-    def solver(sides: FloatArray, a: int) -> FloatArray:
-        return np.asarray(V @ (D[a][:, None] * (V.T @ sides)))
+    def __init__(self, A: FloatArray, alphas: FloatArray) -> None:
+        Lambda, self._V = eigh(A)
+        require_semidefinite(Lambda)
+        self._D = 1.0 / (np.maximum(Lambda, 0.0) + alphas[:, None])
+        self.definite = np.ones(alphas.size, dtype=bool)
 
-    return theta, np.zeros(alphas.size, dtype=bool), solver
+    def solve(self, sides: FloatArray, which: IntArray) -> FloatArray:
+        return np.asarray(self._V @ (self._D[which][:, :, None] * (self._V.T @ sides)))
 
 
 def require_semidefinite(Lambda: FloatArray, trace: float = 0.0) -> None:

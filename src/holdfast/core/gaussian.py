@@ -18,13 +18,11 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.block import FeatureBlock, HeldOutBlock
+from holdfast.core.experiments import Shape, Tasks
 from holdfast.core.factor import Factor
 from holdfast.core.lapack import CHUNK
 from holdfast.core.models import HeldOutModels
 from holdfast.core.smoother import Smoother
-from holdfast.core.tasks import Shape, Tasks
-
-__all__ = ["SecondMoments", "second_moments"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.linalg import lapack
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.core import folds, refit, residuals
-from holdfast.core.accuracy import PROMISE
-from holdfast.core.complement import Complement
+from holdfast.core import refit
+from holdfast.core.accuracy import to_refit, warn_of_rounding
 from holdfast.core.data import NewColumns, WeightedData
+from holdfast.core.experiments import Tasks
 from holdfast.core.factor import Factor, KernelFactor
-from holdfast.core.feature_smoother import fold_errors
 from holdfast.core.features import KernelBlocks
+from holdfast.core.folds import Complement, FoldEquations, require_semidefinite
 from holdfast.core.lapack import (
     EPS,
     eigh,
@@ -33,15 +33,10 @@ from holdfast.core.lapack import (
 )
 from holdfast.core.rows import row_chunks
 from holdfast.core.smoother import Fit, Form, OtherBasis, Outputs, Sizes, Smoother, by_penalty
-from holdfast.core.tasks import Tasks
 from holdfast.exceptions import NotSupportedError
 
-__all__ = ["KernelOutputs", "KernelSmoother"]
-
-#: Errors of factorisations as a share of their bound eps ‖K̃‖, as measured on real data.
+#: Errors of spectra as a share of their bound eps ‖K̃‖, as measured on real data.
 SHARE = 0.2
-#: Steps of the power iteration for the norm of the kernel matrix, which falls short by little.
-POWER_STEPS = 4
 
 
 class KernelSmoother(Smoother):
@@ -81,11 +76,6 @@ class KernelSmoother(Smoother):
     # -- sizes -------------------------------------------------------------------------------------
 
     @property
-    def n_basis(self) -> None:
-        """None: every row is a basis row."""
-        return None
-
-    @property
     def order(self) -> int:
         """The number of rows."""
         return len(self.data)
@@ -114,10 +104,12 @@ class KernelSmoother(Smoother):
                 A, complement = self._deflated()
                 Lambda, V = eigh(A)
                 del A
-                folds.require_semidefinite(Lambda, self._trace)
+                # Of √wK√w before the unpenalised columns were taken out.
+                trace = float(self.data.weights.values @ np.abs(np.diag(self.K)))
+                require_semidefinite(Lambda, trace)
                 Lambda = np.maximum(Lambda, 0.0)
-                size = float(Lambda.max(initial=0.0))
-                self._spectrum = self._factor(complement, V, Lambda, size, 0.0, only=False)
+                rounding = SHARE * EPS * float(Lambda.max(initial=0.0))
+                self._spectrum = self._factor(complement, V, Lambda, rounding, 0.0)
             return self._spectrum
 
     def factor_at(self, alpha: float) -> KernelFactor:
@@ -129,14 +121,14 @@ class KernelSmoother(Smoother):
             if self._last is None or self._last.least != alpha:
                 A, complement = self._deflated()
                 A[np.diag_indices(len(A))] += alpha
+                lengths = np.sqrt(np.diag(A))
                 # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
                 with threads_for(len(A)):
                     L, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
                     if info:
                         return self.factor(alpha)
                     V = inverse_of_triangle(L)
-                ones = np.ones(len(V))
-                self._last = self._factor(complement, V, ones, self._norm, alpha, only=True)
+                self._last = self._factor(complement, V, np.ones(len(V)), EPS, alpha, lengths)
             return self._last
 
     def factors_for(self, alphas: FloatArray) -> list[tuple[float, IntArray, Factor]]:
@@ -165,12 +157,14 @@ class KernelSmoother(Smoother):
         complement: Complement,
         inner: FloatArray,
         Lambda: FloatArray,
-        size: float,
+        rounding: float,
         least: float,
-        *,
-        only: bool,
+        lengths: FloatArray | None = None,
     ) -> KernelFactor:
-        """Return the factor of coordinates `inner` on the complement of the unpenalised columns."""
+        """Return the factor of coordinates `inner` on the complement of the unpenalised columns.
+
+        For the penalty `least` alone, if it is a Cholesky factor with rows of these lengths.
+        """
         data, s = self.data, self.data.unpenalised.count
         rows, m = data.weights.rows, len(data)
         V = np.zeros((m, Lambda.size + s)) if rows.size < m or s else inner
@@ -189,10 +183,12 @@ class KernelSmoother(Smoother):
             Lambda=np.append(Lambda, np.ones(s)),
             penalised=np.repeat([1.0, 0.0], [Lambda.size, s]),
             z=z,
-            rounding=SHARE * EPS * size,
+            rounding=rounding,
             least=least,
-            only=only,
+            only=lengths is not None,
             new_outputs=self._outputs_of,
+            complement=complement,
+            lengths=lengths,
         )
 
     def _outputs_of(self, factor: Factor, rows: IntArray) -> FloatArray:
@@ -217,102 +213,60 @@ class KernelSmoother(Smoother):
             to_level = self.K @ weighted
         return weighted, to_level, weighted.T @ to_level
 
-    @cached_property
-    def _norm(self) -> float:
-        """About ‖√wK√w‖: a few steps of the power iteration."""
-        root = self.data.weights.root * self.data.weights.trained
-        x, size = root.copy(), 0.0
-        for _ in range(POWER_STEPS):
-            x = root * (self.K @ (root * x))
-            size = float(np.linalg.norm(x))
-            if not size > 0.0:
-                return 0.0
-            x /= size
-        return size
-
-    @property
-    def _trace(self) -> float:
-        """The trace of √wK√w, before the unpenalised columns were taken out."""
-        weights = self.data.weights
-        return float((weights.root * weights.trained) ** 2 @ np.abs(np.diag(self.K)))
-
     # -- the model on all rows ---------------------------------------------------------------------
 
-    def fit(self, alphas: FloatArray) -> Fit:
-        """Return coefficients of all rows, zero where the weight is, and the unpenalised ones."""
-        return self._published(self._solution(alphas))
-
-    def fitted_outputs(self, alphas: FloatArray) -> tuple[KernelOutputs, FloatArray]:
-        """Return the model on all rows as outputs and coefficients (v, n + s)."""
-        return self._outputs(), self._solution(alphas)
-
-    def _solution(self, alphas: FloatArray) -> FloatArray:
-        """Return coefficients (v, n + s) of trained rows and columns, true to the promise."""
+    def model(self, alphas: FloatArray) -> tuple[KernelOutputs, FloatArray]:
+        """Return kernel values as outputs, and coefficients (v, n + s) of the model on all rows."""
         live, v = self.data.weights.rows, alphas.size
-        found = np.empty((v, live.size + self.data.unpenalised.count))
-        lightest = float(self.data.weights.root[live].min())
+        coefficients = np.empty((v, live.size + self.data.unpenalised.count))
         for alpha, columns, factor in self.factors_for(alphas):
             assert isinstance(factor, KernelFactor)
             at = np.array([alpha])
-            if float(factor.size_of_errors(at)[0]) / lightest <= PROMISE:
-                found[columns] = self._model(factor, factor.D(at) * factor.z.T)
-            else:
+            grown = np.abs(factor.equation_errors) / self.data.weights.root[live, None]
+            error = factor.size_of_errors(at) * grown.max()
+            if to_refit(self, error, np.zeros(1, dtype=np.int64)).any():
                 c, delta = self._refitted(self, at, columns)
                 level = delta[0] + self.data.targets.level[:, columns]
-                found[columns] = np.vstack([c[0], level]).T
-        return found
-
-    def _model(self, factor: KernelFactor, beta: FloatArray) -> FloatArray:
-        """Return coefficients (…, n + s) of trained rows and unpenalised columns from β (…, p)."""
-        live, weights = self.data.weights.rows, self.data.weights
-        duals = factor.duals(beta)
-        if not weights.uniform:
-            duals *= weights.root[live]
-        return self._with_level(factor, duals, beta)
-
-    def _with_level(self, factor: Factor, duals: FloatArray, beta: FloatArray) -> FloatArray:
-        """Return dual coefficients (…, n) followed by the part along the unpenalised columns.
-
-        Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
-        """
-        s = self.data.unpenalised.count
-        if not s:
-            return duals
-        own = self._along[1][self.data.weights.rows]
-        level = beta[..., -s:] - duals @ own + factor.data.targets.level.T
-        return np.concatenate([duals, level], axis=-1)
+                coefficients[columns] = np.vstack([c[0], level]).T
+            else:
+                warn_of_rounding(at, error)
+                beta, nothing = factor.D(at) * factor.z.T, np.zeros((1, 0), dtype=np.int64)
+                coefficients[columns] = self.coefficients(factor, beta[None], nothing)[0]
+        return self.outputs(None), coefficients
 
     # -- models as coefficients --------------------------------------------------------------------
 
-    def outputs(self, factor: Factor) -> KernelOutputs:
+    def outputs(self, factor: Factor | None) -> KernelOutputs:
         """Return kernel values with the trained rows, and the unpenalised columns."""
-        return self._outputs()
-
-    def _outputs(self) -> KernelOutputs:
         assert not isinstance(self.rows, np.ndarray), "rows with their kernel"
         return KernelOutputs(self.rows, self.data.weights.rows, self.data.unpenalised.elsewhere())
 
     def coefficients(self, factor: Factor, betas: FloatArray, held: IntArray) -> FloatArray:
-        """Return dual coefficients, exactly zero on the held-out rows, and the unpenalised part."""
+        """Return dual coefficients, exactly zero on the held-out rows, and the unpenalised part.
+
+        Kc has a part along Q of its own, Qᵀ√wKc, which the unpenalised columns take back.
+        """
         assert isinstance(factor, KernelFactor)
-        weights = self.data.weights
+        weights, s = self.data.weights, self.data.unpenalised.count
         duals = factor.duals(betas)
         if not weights.uniform:
             duals *= weights.root[weights.rows]
-        places = (np.cumsum(weights.trained) - 1)[held][:, None]
-        places = np.broadcast_to(places, (*betas.shape[:2], held.shape[1]))
-        np.put_along_axis(duals, places, 0.0, axis=2)
-        return self._with_level(factor, duals, betas)
+        if held.size:
+            places = (np.cumsum(weights.trained) - 1)[held][:, None]
+            places = np.broadcast_to(places, (*betas.shape[:2], held.shape[1]))
+            np.put_along_axis(duals, places, 0.0, axis=2)
+        if not s:
+            return duals
+        own = self._along[1][weights.rows]
+        level = betas[..., -s:] - duals @ own + factor.data.targets.level.T
+        return np.concatenate([duals, level], axis=-1)
 
-    def published(self, factor: Factor, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+    def published(self, outputs: Outputs, coefficients: FloatArray, alphas: FloatArray) -> Fit:
         """Return coefficients of all rows, zero for those not trained on, and the unpenalised."""
-        return self._published(coefficients)
-
-    def _published(self, coefficients: FloatArray) -> Fit:
         live = self.data.weights.rows
         dual = np.zeros(self.data.targets.Ys.shape)
-        dual[live] = coefficients.T[: live.size]
-        return Fit(dual, None, self.data.unpenalised.coefficients(coefficients.T[live.size :]))
+        dual[live], level = np.split(coefficients.T, [live.size])
+        return Fit(dual, None, self.data.unpenalised.coefficients(level))
 
     def fitted_rows(self, factor: Factor, coefficients: FloatArray, rows: IntArray) -> FloatArray:
         """Return K c + uγ."""
@@ -368,40 +322,37 @@ class KernelSmoother(Smoother):
 
     # -- models without some rows ------------------------------------------------------------------
 
-    def held_out(
-        self, factor: Factor, tasks: Tasks, alphas: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return predictions by the identity."""
-        return residuals.held_out(factor, tasks, alphas)
-
     def per_fold(
         self, tasks: Tasks, alphas: FloatArray, columns: slice
     ) -> tuple[FloatArray, FloatArray]:
         """Return predictions of each task from the kernel matrix of its training rows."""
         data, K = self.data.select(columns), self.K
-        v, a = data.targets.count, alphas.size
+        targets, a = data.targets, alphas.size
+        v = targets.count
         values = np.empty((a, tasks.test.values.size, v))
         error = np.empty((a, len(tasks)))
 
         def work(j: int) -> None:
-            weights = data.weights.without(tasks.held[j])
-            train, test = np.flatnonzero(weights), tasks.test[j]
-            unpenalised = data.unpenalised.under(weights)
-            Q, Ys, root = unpenalised.Q[train], data.targets.Ys[train], data.weights.root[train]
-            part = submatrix(K, train, train)
+            weights, test = data.weights.without(tasks.held[j]), tasks.test[j]
+            train = np.flatnonzero(weights)
+            unpenalised, root = data.unpenalised.under(weights), data.weights.root[train, None]
+            Q, Ys, part = unpenalised.Q[train], targets.Ys[train], submatrix(K, train, train)
             if not data.weights.uniform:
-                part *= root[:, None] * root
-            lengths = np.sqrt(np.maximum(np.diag(part), 0.0))
-            equations = folds.FoldEquations(part, Ys, lengths, np.zeros(v), Q, semidefinite=True)
-            found = folds.solve(equations, alphas, data.targets.std)
-            sides = [found.theta.transpose(1, 0, 2), found.probes.transpose(1, 0, 2)]
-            c = np.concatenate([side.reshape(train.size, -1) for side in sides], axis=1)
-            level = -((Q.T @ part) @ c)
-            level[:, : a * v] += np.tile(Q.T @ Ys, a)
-            f = submatrix(K, test, train) @ (root[:, None] * c) + unpenalised.U[test] @ level
-            error[:, j] = fold_errors(f[:, a * v :], found)
-            out = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
-            values[:, out] = f[:, : a * v].reshape(-1, a, v).swapaxes(0, 1) + data.level(test)
+                part *= root * root.T
+            lengths, along = np.sqrt(np.maximum(np.diag(part), 0.0)), Q.T @ part
+            found = FoldEquations(
+                part, Ys, lengths, np.zeros(v), targets.std, Q, semidefinite=True
+            ).solve(alphas)
+            K_test, U = submatrix(K, test, train), unpenalised.U[test]
+
+            def predict(theta: FloatArray, level: FloatArray) -> FloatArray:
+                c = theta.transpose(1, 0, 2).reshape(train.size, -1)
+                f = K_test @ (root * c) - U @ (along @ c)
+                return f.reshape(test.size, *theta.shape[::2]).swapaxes(0, 1) + U @ level
+
+            out, none = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1]), np.zeros((len(Q.T), 1))
+            values[:, out] = predict(found.theta, Q.T @ Ys) + data.level(test)
+            error[:, j] = found.errors(lambda probes: predict(probes, none))
 
         run_pieces(work, range(len(tasks)))
         return values, error

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import ctypes
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from threading import Lock
-from typing import Any, TypeVar
+from threading import Lock, Thread
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.linalg import cython_blas, cython_lapack, lapack
@@ -28,42 +28,30 @@ from threadpoolctl import ThreadpoolController
 from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError, NotSupportedError
 
-__all__ = [
-    "CHUNK",
-    "EPS",
-    "N_PROBES",
-    "SMALL",
-    "Tridiagonal",
-    "blas_threads",
-    "eigh",
-    "evenly_spaced",
-    "inverse_of_triangle",
-    "mirror",
-    "noise",
-    "one_blas_thread",
-    "piece_threads",
-    "pieces_alone",
-    "run_pieces",
-    "solve_each",
-    "submatrix",
-    "substitute",
-    "threads_for",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 #: Doubles in the largest temporary (8 MB). What several threads work on at once is a quarter of it
 #: each, about what a core's own cache holds.
 CHUNK = 2**20
+#: Doubles (256 MB) that are there at once of what could be made again, or in parts: held-out
+#: predictions, models, sums of held-out sets.
+KEPT = 2**25
 #: Factorising a matrix smaller than this gains nothing from a second BLAS thread.
 SMALL = 768
+#: Work on fewer numbers (rows times coordinates) gains nothing from a second thread at all.
+WORTH_THREADS = 2**15
 #: The largest matrix whose workspace divide and conquer can count in LAPACK's 32-bit integers.
 LARGEST = 32_766
 #: Columns of LAPACK's block reflectors, and rows of one step of substitution: sizes of workspaces.
 REFLECTORS, SUBSTITUTED = 64, 128
+#: Rows, and targets, of a sample that stands for all of them.
+SOME_ROWS, SOME_TARGETS = 256, 3
+#: Where less than this share of a length is left after a subtraction, it is computed afresh.
+NEARLY_LOST = 1e-4
 #: Right-hand sides that show how rounding errors grow: one alone may be nearly orthogonal to it.
 N_PROBES = 3
 
 _Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def evenly_spaced(size: int, count: int) -> IntArray:
@@ -91,8 +79,7 @@ def _controller() -> ThreadpoolController:
 def blas_threads() -> int:
     """Return how many threads BLAS may use at present."""
     libraries = _controller().lib_controllers
-    counts = [int(each.num_threads) for each in libraries if each.user_api == "blas"]
-    return max(counts, default=1)
+    return max((int(each.num_threads) for each in libraries if each.user_api == "blas"), default=1)
 
 
 class _OneBlasThread:
@@ -121,87 +108,105 @@ class _OneBlasThread:
 
 @cache
 def one_blas_thread() -> _OneBlasThread:
-    """Return the limit of one BLAS thread, for a `with` statement; a process has only one."""
-    return _OneBlasThread()
-
-
-def threads_for(size: int) -> AbstractContextManager[Any]:
-    """Allow BLAS one thread if matrices are smaller than `SMALL`, and all its threads otherwise.
+    """Return the limit of one BLAS thread, for a `with` statement; a process has only one.
 
     BLAS threads wait for more work by spinning for up to a tenth of a second: after something small
     they take more time from what follows than they saved.
     """
+    return _OneBlasThread()
+
+
+def threads_for(size: int) -> AbstractContextManager[Any]:
+    """Allow BLAS one thread if matrices are smaller than `SMALL`, and all its threads otherwise."""
     return one_blas_thread() if size < SMALL else nullcontext()
 
 
 #: Threads for pieces of work where BLAS itself is kept to one; None: as many as BLAS may use.
-_kept: ContextVar[int | None] = ContextVar("threads_for_pieces", default=None)
+_for_pieces: ContextVar[int | None] = ContextVar("threads_for_pieces", default=None)
+
+
+@contextmanager
+def shared_threads(order: int, numbers: float) -> Iterator[None]:
+    """Decide who has the threads, once for all that a question takes: BLAS, or pieces of work.
+
+    Matrices of at least `SMALL` rows are factorised by all threads of BLAS. Where the largest has
+    fewer (`order`), BLAS has one thread and independent pieces of work have the others, and none
+    has them where less than `WORTH_THREADS` numbers are worked on.
+    """
+    if order >= SMALL or _for_pieces.get() is not None:
+        yield
+        return
+    with one_blas_thread() as threads:
+        token = _for_pieces.set(threads if numbers >= WORTH_THREADS else 1)
+        try:
+            yield
+        finally:
+            _for_pieces.reset(token)
 
 
 def piece_threads() -> int:
     """Return how many threads pieces of work may use; inside a piece there is one."""
-    kept = _kept.get()
-    return blas_threads() if kept is None else kept
-
-
-def pieces_alone(size: int) -> AbstractContextManager[None]:
-    """Leave all threads to pieces of work while matrices are smaller than `SMALL`."""
-    return nullcontext() if size >= SMALL or _kept.get() is not None else _all_to_pieces()
-
-
-@contextmanager
-def _all_to_pieces() -> Iterator[None]:
-    with one_blas_thread() as threads:
-        token = _kept.set(threads)
-        try:
-            yield
-        finally:
-            _kept.reset(token)
+    given = _for_pieces.get()
+    return blas_threads() if given is None else given
 
 
 def run_pieces(
-    work: Callable[[_Item], None], pieces: Iterable[_Item], n_threads: int | None = None
-) -> None:
-    """Call `work` on every piece, on several threads with one BLAS thread each.
+    work: Callable[[_Item], _Result], pieces: Iterable[_Item], n_threads: int | None = None
+) -> list[_Result]:
+    """Return what `work` makes of every piece, on several threads with one BLAS thread each.
 
     Parameters
     ----------
     work : callable
-        Writes its result where it belongs; pieces must not overlap.
+        Calls must not disturb each other.
     pieces : iterable
     n_threads : int or None
-        None: as many as BLAS may use, or might before `pieces_alone`.
+        None: as many as BLAS may use, or as `shared_threads` says.
 
     Notes
     -----
-    The first exception is raised once the pieces under way have ended. What NumPy does on overflow
-    (`numpy.errstate`) is a setting of a thread, and all pieces have the caller's.
+    The first exception is raised once the pieces under way have ended. Threads have the context of
+    the caller, such as what NumPy does on overflow (`numpy.errstate`).
     """
     items = list(pieces)
     n_threads = min(piece_threads() if n_threads is None else n_threads, len(items))
     with one_blas_thread():
-        if n_threads <= 1:
-            token = _kept.set(1)  # pieces of pieces are no reason for more threads
-            try:
-                for item in items:
-                    work(item)
-            finally:
-                _kept.reset(token)
-            return
-        as_here = np.geterr()
+        token = _for_pieces.set(1)  # pieces of pieces are no reason for more threads
+        try:
+            if n_threads <= 1:
+                return [work(item) for item in items]
+            return _on_threads(work, items, n_threads)
+        finally:
+            _for_pieces.reset(token)
 
-        def piece(item: _Item) -> None:
-            with np.errstate(**as_here):
-                work(item)
 
-        with ThreadPoolExecutor(n_threads) as pool:
-            futures = [pool.submit(piece, item) for item in items]
+def _on_threads(
+    work: Callable[[_Item], _Result], items: list[_Item], n_threads: int
+) -> list[_Result]:
+    """Share the items out: the calling thread works as well, an executor would take longer."""
+    waiting, results = deque(enumerate(items)), [None] * len(items)
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        while waiting and not failures:
             try:
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+                i, item = waiting.popleft()
+            except IndexError:  # another thread has taken the last
+                return
+            try:
+                results[i] = work(item)  # type: ignore[call-overload]  # a list of results, at the end
+            except BaseException as error:
+                failures.append(error)
+
+    helpers = [Thread(target=copy_context().run, args=(run,)) for _ in range(n_threads - 1)]
+    for helper in helpers:
+        helper.start()
+    run()
+    for helper in helpers:
+        helper.join()
+    if failures:
+        raise failures[0]
+    return cast(list[_Result], results)
 
 
 # -- routines without the interpreter lock ---------------------------------------------------------
@@ -384,7 +389,7 @@ class Tridiagonal:
         """Return the reduction of the symmetric `A` (p, p), 4/3 p³ flops."""
         p = len(A)
         order = np.argsort(-np.abs(np.diag(A)), kind="stable")
-        own = np.asfortranarray(A[np.ix_(order, order)], dtype=np.float64)
+        own = submatrix(A, order, order).T  # symmetric: in Fortran order without a copy
         d, e, tau = np.empty(p), np.empty(max(p - 1, 1)), np.empty(max(p - 1, 1))
         if p > 1:
             work = np.empty(REFLECTORS * p)

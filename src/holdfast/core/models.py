@@ -17,19 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.core.accuracy import CAUTION, PROMISE, affordable
+from holdfast.core.accuracy import to_refit
+from holdfast.core.experiments import Shape, Tasks
 from holdfast.core.factor import Factor
-from holdfast.core.lapack import CHUNK
+from holdfast.core.lapack import CHUNK, KEPT
 from holdfast.core.residuals import estimated, limit_of, residuals
 from holdfast.core.smoother import Fit, OtherBasis, Outputs, Smoother
-from holdfast.core.tasks import Shape, Tasks
-
-__all__ = ["ChosenBasis", "HeldOutModels", "predict_with"]
 
 #: From held-out rows to the basis rows of the model without them.
 ChosenBasis = Callable[[IntArray], OtherBasis]
-#: Doubles of coefficients that are kept at once, and of predictions.
-KEEP_DOUBLES, BLOCK_DOUBLES = 2**27, 4 * CHUNK
 
 
 class Stack(NamedTuple):
@@ -83,10 +79,7 @@ class HeldOutModels:
         """Which tasks are refitted: those beyond the promise, if that is affordable."""
         if self.basis is not None or self.smoother.learned:
             return np.ones(len(self), dtype=bool)
-        beyond = ~(self.error <= PROMISE)
-        work = sum(self.smoother.refit_work(int(h)) for h in self.tasks.held.sizes[beyond])
-        good = affordable(work, int(beyond.sum()), self.smoother.fit_work())
-        return beyond if good else np.zeros_like(beyond)
+        return to_refit(self.smoother, self.error, self.tasks.held.sizes)
 
     @cached_property
     def error(self) -> FloatArray:
@@ -117,7 +110,7 @@ class HeldOutModels:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             sizes, block = factor.size_of_errors(at), factor.block(shape, at)
             found = residuals(block, limit_of(factor, shape, sizes))
-            error = CAUTION * estimated(factor, shape, at, sizes, found.amplification)[0]
+            error = estimated(factor, shape, at, sizes, found.amplification)[0]
         return (block, found.r), np.where(np.isfinite(error), error, np.inf)
 
     # -- models that are not refitted --------------------------------------------------------------
@@ -170,13 +163,13 @@ class HeldOutModels:
         for stack in self.stacks():
             return self.outputs, stack.models[0]
         ((_, own),) = self.smoothers()
-        return own.fitted_outputs(self.alphas)
+        return own.model(self.alphas)
 
     def published(self) -> Iterator[tuple[int, Fit]]:
         """Yield (task, its coefficients as a fit publishes them)."""
         for stack in self.stacks():
             for j, model in zip(stack.index.tolist(), stack.models, strict=True):
-                yield j, self.smoother.published(self.factor, model, self.alphas)
+                yield j, self.smoother.published(self.outputs, model, self.alphas)
         for j, own in self.smoothers():
             yield j, own.fit(self.alphas)
 
@@ -188,15 +181,15 @@ class HeldOutModels:
         Notes
         -----
         One product 2 k J q per target for k rows and J models, beside the k rows' coordinates and
-        the models themselves. Models are kept while they take no more than KEEP_DOUBLES and made
+        the models themselves. Models are kept while they take no more than KEPT and made
         again for every block of rows otherwise; memory is O(J q + block · J), never k J.
         """
         v, J, kept = self.alphas.size, len(self), self._kept
-        own = [own.fitted_outputs(self.alphas) for _, own in self.smoothers()]
+        own = [own.model(self.alphas) for _, own in self.smoothers()]
         widest = max(v * J, X.shape[1] if len(X.shape) > 1 else 1)
         if kept is not None:
             widest = max(widest, v * kept.shape[2])
-        step = max(1, BLOCK_DOUBLES // max(1, widest))
+        step = max(1, 4 * CHUNK // max(1, widest))
         for start in range(0, X.shape[0], step):
             rows = slice(start, min(start + step, X.shape[0]))
             values = np.empty((v, rows.stop - start, J))
@@ -225,7 +218,7 @@ class HeldOutModels:
         if not left.any():
             return np.empty((self.alphas.size, 0, 0))
         shape = self.alphas.size, int(left.sum()), self.outputs.size
-        if np.prod(shape) > KEEP_DOUBLES:
+        if np.prod(shape) > KEPT:
             return None
         kept, place = np.empty(shape), np.cumsum(left) - 1
         for stack in self.stacks():
@@ -237,7 +230,7 @@ def predict_with(X: Any, model: tuple[Outputs, FloatArray]) -> FloatArray:
     """Return predictions (k, v) of rows by one model, a block at a time."""
     outputs, coefficients = model
     values = np.empty((X.shape[0], len(coefficients)))
-    step = max(1, BLOCK_DOUBLES // max(1, outputs.size, *X.shape[1:]))
+    step = max(1, 4 * CHUNK // max(1, outputs.size, *X.shape[1:]))
     for start in range(0, X.shape[0], step):
         values[start : start + step] = outputs(X[start : start + step]) @ coefficients.T
     return values

@@ -15,13 +15,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from holdfast._typing import FloatArray
+from holdfast.core.experiments import Tasks
 from holdfast.core.folds import FEW
-from holdfast.core.lapack import CHUNK, blas_threads
-from holdfast.core.residuals import CG_ROWS, CG_SYSTEMS
+from holdfast.core.lapack import CHUNK, KEPT, blas_threads
+from holdfast.core.residuals import CG_ROWS
 from holdfast.core.smoother import Sizes
-from holdfast.core.tasks import Tasks
-
-__all__ = ["PLANNED", "Cost", "Plan", "estimate", "make_plan"]
 
 Path = Literal["spectral", "per_fold", "cholesky"]
 #: The paths that are compared; the naive twin is never the cheapest.
@@ -32,11 +30,9 @@ PLANNED: tuple[Path, ...] = get_args(Path)
 GEMM, EIGH, REDUCTION, CHOLESKY = 9e10, 14.0, 2.6, 1.2
 #: How much slower small products of held-out sets are; seconds to touch a number of a large matrix,
 #: and of one experiment among many of the same size, and of one with equations of its own.
-STACKED, TOUCH, CALL, CALL_FOLD = 3.0, 1.5e-9, 6e-5, 4e-4
+STACKED, TOUCH, CALL, CALL_FOLD = 3.0, 1.5e-9, 6e-5, 6e-4
 #: Steps of conjugate gradients for ordinary held-out rows.
 CG_STEPS = 12.0
-#: Most held-out predictions that are there at once, more targets being scored in chunks.
-MOST_PREDICTIONS = 2**25
 #: No path is refused for taking this much, however low the limit.
 LEAST_BYTES = 2**26
 
@@ -160,7 +156,7 @@ def estimate(
     dense = sizes.form == "kernel"
     seconds, doubles = (_dense if dense else _features)(path, sizes, h, e, t, a, times)
     copies = 2.0 if dense and sizes.v > sizes.p else 4.5  # scores and errors among them
-    predictions = min(a * float(t.sum()) * sizes.v, MOST_PREDICTIONS)
+    predictions = min(a * float(t.sum()) * sizes.v, KEPT)
     return Cost(path, seconds, 8.0 * (doubles + copies * predictions))
 
 
@@ -176,7 +172,7 @@ def _features(
         work = passes * h * p**2 + _solve(p - e, a, v) + 4.0 * e * p**2 + 2.0 * t * p * a * v
         touched = h * p + 3.0 * p**2
         seconds = float((work / GEMM + touched * TOUCH + CALL_FOLD).sum())
-        matrices = h.size if sizes.summed else min(h.size, 1 + 2**24 // p**2)
+        matrices = h.size if sizes.summed else min(h.size, 1 + KEPT // p**2)
         return seconds, own + 1.1 * rows + (matrices + 6.0) * p**2
     one = path == "cholesky"
     alphas = 1 if one else a
@@ -227,7 +223,7 @@ def _sets(
     h, e, t = h[~alone], e[~alone], t[~alone]
     if not h.size:
         return seconds, 2.0 * CHUNK
-    iterated = (h >= CG_ROWS) & (h * a >= CG_SYSTEMS) & cg
+    iterated = (h >= CG_ROWS * v**2) & cg
     direct = a * (h**2 * p + h**3 / 3.0) * (STACKED if cg else 0.5 * STACKED)
     work = np.where(iterated, 2.0 * STACKED * CG_STEPS * h * p * a * v, direct)
     work = work + 4.0 * (h + t) * p * a * v + 2.0 * a * e * p * (h + e) * STACKED

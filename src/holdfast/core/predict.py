@@ -20,13 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast._typing import FloatArray
-from holdfast.core.accuracy import CAUTION, PROMISE, affordable
-from holdfast.core.lapack import pieces_alone
+from holdfast.core.accuracy import to_refit
+from holdfast.core.experiments import Tasks
 from holdfast.core.smoother import Smoother
-from holdfast.core.tasks import Tasks
 from holdfast.progress import Counter
-
-__all__ = ["PATHS", "Prediction", "predict", "predict_with_error"]
 
 
 class Prediction(NamedTuple):
@@ -115,6 +112,8 @@ def predict_with_error(
     alphas: FloatArray,
     path: str,
     columns: slice = slice(None),
+    *,
+    refits: bool = True,
 ) -> Prediction:
     """Return held-out predictions with their estimated errors: the one door to them.
 
@@ -129,38 +128,23 @@ def predict_with_error(
         A name in `PATHS`.
     columns : slice
         Which targets.
+    refits : bool
+        Whether experiments may be refitted.
 
     Notes
     -----
-    Sets whose error exceeds the promise are refitted, at the penalties where it does, if all these
-    refits together are affordable.
+    Experiments whose error exceeds the promise are refitted, at the penalties where it does, by the
+    rule of `holdfast.core.accuracy`.
     """
     smoother.data.unpenalised.require_determined(tasks.held)
     if smoother.learned and path in ("spectral", "cholesky"):
         path = "per_fold"  # the identity is for features that stay what they are
-    with pieces_alone(smoother.order):
+    with smoother.own_threads():
         values, error = PATHS[path](smoother, tasks, alphas, columns)
-        found = Prediction(values, CAUTION * error)
-        if path != "refit":
-            _refit_inaccurate(found, smoother, tasks, alphas, columns)
-    return found
-
-
-def _refit_inaccurate(
-    found: Prediction, smoother: Smoother, tasks: Tasks, alphas: FloatArray, columns: slice
-) -> None:
-    """Replace predictions whose error exceeds the promise by those of refits, in place."""
-    beyond = ~(found.error <= PROMISE)  # (alphas, tasks)
-    if not beyond.any():
-        return
-    refits = np.argwhere(beyond)
-    sizes, count = np.unique(tasks.held.sizes[refits[:, 1]], return_counts=True)
-    work = float(count @ np.array([smoother.refit_work(int(h)) for h in sizes]))
-    if not affordable(work, len(refits), smoother.fit_work()):
-        return
-    for j in np.unique(refits[:, 1]).tolist():
-        which = np.flatnonzero(beyond[:, j])
-        rows = slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
-        sets = tasks.held[j], tasks.removed[j], tasks.test[j]
-        found.values[which, rows] = smoother.refit(*sets, alphas[which], columns)
-        found.error[which, j] = 0.0
+        again = to_refit(smoother, error, tasks.held.sizes) & refits
+        for j in np.flatnonzero(again.any(axis=0)).tolist():
+            which, rows = again[:, j], slice(tasks.test.ptr[j], tasks.test.ptr[j + 1])
+            sets = tasks.held[j], tasks.removed[j], tasks.test[j]
+            values[which, rows] = smoother.refit(*sets, alphas[which], columns)
+            error[which, j] = 0.0
+    return Prediction(values, error)

@@ -14,8 +14,6 @@ from scipy.linalg import solve_triangular
 
 from holdfast._typing import FloatArray, IntArray
 
-__all__ = ["dense_models", "reduced", "ridge_models", "stacked_triangle", "unpenalised_first"]
-
 
 def reduced(blocks: Iterable[tuple[FloatArray, FloatArray]], p: int, s: int) -> FloatArray:
     """Return the triangle (p + s, p + s + v) of rows (W, Ys), given in blocks, by QR.

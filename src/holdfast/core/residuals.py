@@ -3,7 +3,8 @@
 From a factor of all rows to held-out predictions of many experiments and all penalties at once, and
 how large their rounding errors are. Pahikkala et al. 2012 (Corollary 2), Cawley and Talbot 2004
 §2.6, Tanaka and Imai 2019 (16) and Pahikkala et al. 2006 (9)–(10): one formula. Single rows take
-products alone; sets of one size are stacked, and solved directly or by conjugate gradients.
+products alone; sets of one size are stacked, and solved directly or by conjugate gradients, all
+penalties and sets of a piece at once.
 
 Cost per penalty: Σ_H |H|² p + |H|³ by direct systems, about ten times Σ_H 4|H| p by conjugate
 gradients; leave-one-out m p.
@@ -11,26 +12,30 @@ gradients; leave-one-out m p.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from holdfast._typing import FloatArray
-from holdfast.core.accuracy import CAUTION, PROMISE
-from holdfast.core.block import WIDE, FeatureBlock, HeldOutBlock, KernelBlock
-from holdfast.core.conjugate import solve_cg
-from holdfast.core.factor import Factor
+from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast.core.accuracy import PROMISE
+from holdfast.core.block import FeatureBlock, HeldOutBlock
+from holdfast.core.experiments import Shape, Tasks
+from holdfast.core.factor import Factor, KernelFactor
 from holdfast.core.lapack import CHUNK, N_PROBES, piece_threads, run_pieces, solve_each
-from holdfast.core.tasks import Shape, Tasks
 from holdfast.data.indices import as_slice
 from holdfast.progress import Counter
 
-__all__ = ["CG_ROWS", "CG_SYSTEMS", "Residuals", "estimated", "held_out", "residuals"]
-
-#: Conjugate gradients pay from this many held-out rows, and this many rows times penalties, on.
-CG_ROWS, CG_SYSTEMS = 24, 300
+#: Conjugate gradients pay from this many held-out rows on, times the square of the targets: each
+#: target takes steps of its own, and a direct solution hardly anything.
+CG_ROWS = 12
 #: What is enough to know how much rounding errors grow.
 ROUGH = 0.05
+#: A residual this share of the solution counts as converged: a millionth of what may be lost.
+TOLERANCE = 1e-12
+#: Steps after which a system is given up, for each held-out row and in all: as many as cost what
+#: the direct solution does.
+STEPS_PER_ROW, LEAST_STEPS = 0.4, 20
 
 
 class Residuals(NamedTuple):
@@ -60,7 +65,7 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # the error is infinite
         sizes = factor.size_of_errors(alphas)
         parts = []
-        for shape in tasks.shapes():
+        for shape in tasks.shapes(padded=True):
             if shape.single_rows:
                 _single_rows(factor, shape, alphas, sizes, values, error)
                 done.add(len(shape.index))
@@ -68,8 +73,9 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
                 parts += shape.stacks(factor.size + 2 * alphas.size * v, CHUNK, alphas.size)
 
         def work(part: Shape) -> None:
-            wide = len(part.index) == 1 and v >= WIDE and part.same_rows
-            (_many_targets if wide else _stack)(factor, part, alphas, sizes, values, error)
+            wide = len(part.index) == 1 and part.same_rows and v > factor.size
+            solve = _many_targets if wide and isinstance(factor, KernelFactor) else _stack
+            solve(factor, part, alphas, sizes, values, error)
             done.add(len(part.index))
 
         if factor.parallel and len(parts) >= 2 * piece_threads():
@@ -143,10 +149,13 @@ def _stack(
     error[:, part.index] = estimated(factor, part, alphas, sizes, found.amplification)
     if part.same_rows:
         r = found.r if data.weights.uniform else found.r / data.weights.root[part.H][..., None]
-        values[:, part.out] = data.targets.Y[part.H] - r
+        f = data.targets.Y[part.H] - r
     else:
-        f = block.predict(found.r, factor.outputs(part.T))
-        values[:, part.out] = f + data.level(part.T)
+        f = block.predict(found.r, factor.outputs(part.T)) + data.level(part.T)
+    if part.spare is None:
+        values[:, part.out] = f
+    else:
+        values[:, part.out[~part.spare]] = f[:, ~part.spare]
 
 
 def _many_targets(
@@ -162,9 +171,6 @@ def _many_targets(
     Dense models have r = (G_HH⁻¹ V_H R) z: systems are solved for coordinates, not for targets.
     """
     block, data = factor.block(part, alphas), factor.data
-    if not isinstance(block, KernelBlock) or data.targets.count <= block.size:
-        _stack(factor, part, alphas, sizes, values, error)
-        return
     gaps = block.gaps(slice(0, 1))
     maps = solve_each(gaps, block.V[:, None] * block.R[:, None])[0]  # (a, h, p)
     probes = solve_each(gaps, block.probes().swapaxes(0, 1))[0]
@@ -183,7 +189,7 @@ def limit_of(factor: Factor, part: Shape, sizes: FloatArray) -> float:
     """Return how much rounding errors may grow at every penalty and keep the promise."""
     lightest = float(factor.data.weights.root[part.H].min(initial=np.inf))
     largest = float(sizes.max(initial=0.0))
-    return PROMISE / CAUTION * lightest / largest if largest > 0.0 else np.inf
+    return PROMISE * lightest / largest if largest > 0.0 else np.inf
 
 
 def estimated(
@@ -203,11 +209,11 @@ def residuals(block: HeldOutBlock, limit: float = np.inf) -> Residuals:
     Sets where rounding errors grow by more than `limit` are solved directly, which shows how much
     they grow at each penalty.
     """
-    a, b, h, _ = block.shape
+    a, b, h, v = block.shape
     errors = block.errors()
     if h == 0:
         return Residuals(errors, np.zeros((a, b, h)))
-    if isinstance(block, FeatureBlock) and h >= CG_ROWS and h * a >= CG_SYSTEMS:
+    if isinstance(block, FeatureBlock) and h >= CG_ROWS * v**2:
         return _iterated(block, errors, limit)
     return _solved(block, errors)
 
@@ -246,3 +252,126 @@ def _solved(block: HeldOutBlock, errors: FloatArray) -> Residuals:
 
     run_pieces(work, block.pieces(h * max(block.size, a * (h + v + N_PROBES))))
     return Residuals(r, amplification)
+
+
+# -- conjugate gradients ---------------------------------------------------------------------------
+
+
+def solve_cg(
+    block: FeatureBlock, alphas: IntArray, errors: FloatArray, tolerance: float = TOLERANCE
+) -> tuple[FloatArray, BoolArray]:
+    """Return the held-out residuals r (a, b, h, v) and which of them (a, b) have converged.
+
+    Parameters
+    ----------
+    block : FeatureBlock
+        b sets of h held-out rows.
+    alphas : ndarray of int, shape (a,)
+        Which of the penalties.
+    errors : ndarray of shape (a, b, h, v)
+        Residuals of the model on all rows at those; unchanged.
+    tolerance : float
+        ‖e − (I − S_HH) r‖ ≤ tolerance (‖e‖ + ‖r‖) counts as converged; the true residual is used.
+
+    Returns
+    -------
+    r : ndarray of shape (a, b, h, v)
+    converged : ndarray of bool, shape (a, b)
+        False where the direct system has to answer; r is meaningless there.
+
+    Notes
+    -----
+    Conjugate gradients on (Λ + α) − V_Hᵀ V_H preconditioned by its full-data part 1/(Λ + α) are the
+    same iteration as plain conjugate gradients on I − V_H D V_Hᵀ, with vectors of length h instead
+    of p. The eigenvalues lie between 1 − (largest leverage of a direction in H) and 1: 7 to 13
+    steps for ordinary folds, growing like the square root of 1/(1 − leverage). Each step costs
+    4 h p flops per right-hand side and penalty, in two products per set. One more step checks the
+    result, and its residual is added as a last correction.
+    """
+    a, b, h, v = errors.shape
+    p, steps = block.size, max(LEAST_STEPS, int(STEPS_PER_ROW * h))
+    r, converged = np.zeros((a, b, h, v)), np.ones((a, b), dtype=bool)
+    if not r.size:
+        return r, converged
+    D = block.D[alphas]
+
+    def work(piece: slice) -> None:
+        right = np.ascontiguousarray(errors[:, piece].transpose(1, 0, 3, 2))  # (g, a, v, h)
+        room = np.empty((len(right), a * v, p))
+        operator = _Operator(block.V[piece], D, block.removal(piece, alphas), room)
+        X = _iterate(operator, right, tolerance, steps)
+        converged[:, piece] = _verify(operator, right, X, tolerance).T
+        r[:, piece] = X.transpose(1, 0, 3, 2)
+
+    run_pieces(work, block.pieces(p * max(h, a * v)))
+    return r, converged
+
+
+@dataclass(frozen=True)
+class _Operator:
+    """I − S_HH of one piece, applied to vectors in rows: (g, a, v, h) → (g, a, v, h).
+
+    Vectors are rows, so that both products are plain gemms on contiguous memory and D multiplies
+    along the last axis.
+    """
+
+    V: FloatArray  # (g, h, p)
+    D: FloatArray  # (a, p)
+    J: FloatArray | None  # (g, a, e, h)
+    room: FloatArray  # (g, a v, p): what is between the two products
+
+    def __call__(self, P: FloatArray, out: FloatArray) -> FloatArray:
+        """Return (I − S_HH) P in `out`."""
+        g, a, v, h = P.shape
+        np.matmul(P.reshape(g, a * v, h), self.V, out=self.room)
+        self.room.reshape(g, a, v, -1)[...] *= self.D[:, None, :]
+        np.matmul(self.room, self.V.swapaxes(1, 2), out=out.reshape(g, a * v, h))
+        np.subtract(P, out, out=out)
+        if self.J is not None:
+            out += (P @ self.J.swapaxes(2, 3)) @ self.J
+        return out
+
+
+def _iterate(
+    operator: _Operator, right: FloatArray, tolerance: float, max_steps: int
+) -> FloatArray:
+    """Return approximate solutions for right-hand sides (g, a, v, h)."""
+    X, left, square = np.zeros_like(right), right.copy(), _dot(right, right)
+    goal = tolerance**2 * square
+    P, MP = left.copy(), np.empty_like(left)
+    for _ in range(max_steps):
+        operator(P, MP)
+        curvature = _dot(P, MP)
+        # A system whose curvature is not positive (a leverage of 1, or a right-hand side of zero)
+        # stops where it is; the check decides.
+        step = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0.0)
+        MP *= step[..., None]
+        left -= MP
+        X += np.multiply(P, step[..., None], out=MP)
+        new = _dot(left, left)
+        if not ((new > goal) & (step > 0.0)).any():
+            break
+        P *= np.divide(new, square, out=np.zeros_like(square), where=square > 0.0)[..., None]
+        P += left
+        square = new
+    return X
+
+
+def _verify(operator: _Operator, right: FloatArray, X: FloatArray, tolerance: float) -> BoolArray:
+    """Return which (g, a) have a small true residual, and add that residual to X.
+
+    Adding it is one step of the fixed-point iteration X ← X + (e − (I − S_HH) X), a contraction
+    because the eigenvalues of I − S_HH lie in (0, 1].
+    """
+    residual = operator(X, np.empty_like(X))
+    np.subtract(right, residual, out=residual)
+    size, scale = np.sqrt(_dot(residual, residual)), np.sqrt(_dot(right, right))
+    scale += np.sqrt(_dot(X, X))
+    X += residual
+    # Written so that a NaN counts as not converged.
+    return np.asarray((size <= tolerance * scale).all(axis=2))
+
+
+def _dot(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return products of the vectors in rows, (g, a, v)."""
+    return np.asarray(np.einsum("gavh,gavh->gav", A, B))

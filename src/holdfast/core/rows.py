@@ -19,17 +19,6 @@ from holdfast.core.features import Features
 from holdfast.core.lapack import CHUNK, piece_threads
 from holdfast.data.indices import as_slice
 
-__all__ = [
-    "FeatureRows",
-    "StreamedRows",
-    "chunks",
-    "cut",
-    "even_chunks",
-    "fitted",
-    "gram_and_products",
-    "row_chunks",
-]
-
 
 def row_chunks(n_rows: int, n_columns: int, start: int = 0) -> list[slice]:
     """Return slices that cut rows of n_columns doubles into chunks."""
@@ -132,12 +121,15 @@ def gram_and_products(
     return A, b
 
 
-def fitted(W: FeatureRows, rows: IntArray, root: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return W θ / root (a, k, v) of some rows for every θ (a, p, v); root (k,) is theirs."""
-    a, p, v = theta.shape
-    flat = np.ascontiguousarray(theta.transpose(1, 0, 2)).reshape(p, a * v)  # one product for all α
-    values = np.empty((a, rows.size, v))
+def fitted(W: FeatureRows, rows: IntArray, root: FloatArray, models: FloatArray) -> FloatArray:
+    """Return W θ / root (c, k) of some rows for models θ (p, c); root (k,) is theirs.
+
+    One product for all models, with the rows of a model side by side: nothing is turned round.
+    """
+    values = np.empty((models.shape[1], rows.size))
+    plain = bool((root == 1.0).all())
     for part, block in blocks_of(W, rows):
-        product = (block @ flat) / root[part, None]
-        values[:, part] = product.reshape(-1, a, v).swapaxes(0, 1)
+        np.matmul(models.T, block.T, out=values[:, part])
+        if not plain:
+            values[:, part] /= root[part]
     return values

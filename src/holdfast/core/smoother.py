@@ -10,6 +10,7 @@ its rows are streamed or live on a cluster, is decided there and nowhere else.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -17,17 +18,17 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
+from holdfast.core import residuals
 from holdfast.core.data import WeightedData
+from holdfast.core.experiments import Tasks
 from holdfast.core.factor import Factor
-from holdfast.core.tasks import Tasks
-
-__all__ = ["Fit", "Form", "OtherBasis", "Outputs", "Sizes", "Smoother", "by_penalty"]
+from holdfast.core.lapack import shared_threads
 
 Form = Literal["features", "kernel"]
 
 
 class Fit(NamedTuple):
-    """A model as coefficients.
+    """A model as coefficients, as users see them.
 
     Attributes
     ----------
@@ -127,6 +128,8 @@ class Smoother(ABC):
     """
 
     form: ClassVar[Form]
+    #: Whether features depend on the training rows, so that the identity does not hold.
+    learned: bool = False
 
     def __init__(self, data: WeightedData, memory: float) -> None:
         self.data, self.memory = data, memory
@@ -142,18 +145,14 @@ class Smoother(ABC):
 
     # -- sizes -------------------------------------------------------------------------------------
 
-    #: Whether features depend on the training rows, so that the identity does not hold.
-    learned: bool = False
-
-    @property
-    @abstractmethod
-    def n_basis(self) -> int | None:
-        """The number of basis rows; None where every row is one, or none is."""
-
     @property
     @abstractmethod
     def order(self) -> int:
         """The size of the largest matrix that is factorised."""
+
+    def own_threads(self) -> AbstractContextManager[None]:
+        """Share the threads out by the size of the problem, for a `with` statement."""
+        return shared_threads(self.order, float(len(self.data)) * self.order)
 
     @abstractmethod
     def sizes(self, tasks: Tasks) -> Sizes:
@@ -165,7 +164,7 @@ class Smoother(ABC):
 
     @abstractmethod
     def fit_work(self) -> float:
-        """Return how many operations the model on all rows takes."""
+        """Return how many operations the fit takes."""
 
     # -- the model on all rows ---------------------------------------------------------------------
 
@@ -182,15 +181,11 @@ class Smoother(ABC):
         """Return (penalty, its targets, the factor) for each penalty, one for each target."""
 
     @abstractmethod
-    def fit(self, alphas: FloatArray) -> Fit:
-        """Return the model on all rows, with one penalty per target.
+    def model(self, alphas: FloatArray) -> tuple[Outputs, FloatArray]:
+        """Return outputs and coefficients (v, q) of the model on all rows, a penalty per target.
 
-        Refitted from the rows where the factor would lose more than the promise.
+        Refitted from the rows where the factor would break the promise.
         """
-
-    @abstractmethod
-    def fitted_outputs(self, alphas: FloatArray) -> tuple[Outputs, FloatArray]:
-        """Return the same as a map from new rows to v(x), and coefficients (v, q)."""
 
     # -- models as coefficients --------------------------------------------------------------------
 
@@ -203,8 +198,13 @@ class Smoother(ABC):
         """Return coefficients (b, v, q) of models β (b, v, p) without held-out rows (b, h)."""
 
     @abstractmethod
-    def published(self, factor: Factor, coefficients: FloatArray, alphas: FloatArray) -> Fit:
+    def published(self, outputs: Outputs, coefficients: FloatArray, alphas: FloatArray) -> Fit:
         """Return coefficients (v, q) of one model as those of rows, or columns, and unpenalised."""
+
+    def fit(self, alphas: FloatArray) -> Fit:
+        """Return the coefficients of the model on all rows, with one penalty per target."""
+        with self.own_threads():
+            return self.published(*self.model(alphas), alphas)
 
     @abstractmethod
     def fitted_rows(self, factor: Factor, coefficients: FloatArray, rows: IntArray) -> FloatArray:
@@ -224,17 +224,13 @@ class Smoother(ABC):
     def variances(self, X: Any, alphas: FloatArray) -> FloatArray:
         """Return the variance (k, a) of f on new rows, in units of the noise."""
 
-    def leverages(self, alpha: float) -> FloatArray:
-        """Return S_ii of every row (m,); 0 for rows that are not trained on."""
-        return self.factors_for(np.array([alpha]))[0][2].leverages(alpha)
-
     # -- models without some rows ------------------------------------------------------------------
 
-    @abstractmethod
     def held_out(
         self, factor: Factor, tasks: Tasks, alphas: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return predictions (a, k, v) by the identity, and their estimated errors (a, J)."""
+        return residuals.held_out(factor, tasks, alphas)
 
     @abstractmethod
     def per_fold(

@@ -8,25 +8,23 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core.accuracy import PROMISE
+from holdfast.core.experiments import Tasks
 from holdfast.core.factor import FeatureFactor, KernelFactor
 from holdfast.core.feature_smoother import FeatureSmoother
 from holdfast.core.kernel_smoother import KernelSmoother
-from holdfast.core.lapack import EPS, evenly_spaced, pieces_alone
-from holdfast.core.predict import predict
+from holdfast.core.lapack import EPS, SOME_ROWS, SOME_TARGETS, evenly_spaced
+from holdfast.core.predict import predict, predict_with_error
 from holdfast.core.rows import StreamedRows, row_chunks
 from holdfast.core.smoother import Smoother
-from holdfast.core.tasks import Tasks
 from holdfast.progress import report
-
-__all__ = ["Verification", "rounding_floor", "verify_tasks"]
 
 #: Two ways to the same numbers may differ by this many times what double precision cannot
 #: represent.
 FLOORS = 3.0
 #: Differences beyond this are no rounding errors.
 WRONG = 1e-3
-#: Test rows, targets and training rows that the floor is computed from.
-SOME_ROWS, SOME_TARGETS, SAMPLED_ROWS = 16, 4, 256
+#: Test rows that the floor is computed for.
+FLOOR_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,18 +91,26 @@ def verify_tasks(
     count: int,
     seed: int,
     chosen: IntArray,
+    *,
+    stated: bool = False,
 ) -> Verification:
-    """Return how far the predictions of some tasks, drawn at random, lie from refits."""
+    """Return how far the predictions of some tasks, drawn at random, lie from refits.
+
+    `stated` says that the fit stated errors beyond the promise and refitted nothing. The few tasks
+    drawn here could be refitted, and would then be compared with themselves.
+    """
     drawn = np.random.default_rng(seed).permutation(len(tasks))
     part = tasks.select(np.sort(drawn[: min(count, len(tasks))]))
-    errors = differences(smoother, part, alphas, path)
+    errors = differences(smoother, part, alphas, path, refits=not stated)
     rounding = rounding_floor(smoother, part, alphas[chosen])
     return Verification(float(errors.max()), errors, part.source, alphas, chosen, rounding)
 
 
-def differences(smoother: Smoother, tasks: Tasks, alphas: FloatArray, path: str) -> FloatArray:
+def differences(
+    smoother: Smoother, tasks: Tasks, alphas: FloatArray, path: str, *, refits: bool = True
+) -> FloatArray:
     """Return for each task and alpha the largest difference from refitting, over the yardstick."""
-    fast = predict(smoother, tasks, alphas, path)
+    fast = predict_with_error(smoother, tasks, alphas, path, refits=refits).values
     targets, found = smoother.data.targets, np.empty((len(tasks), alphas.size))
     mean = targets.Y[smoother.data.weights.trained].mean(axis=0)
     for j in range(len(tasks)):
@@ -122,12 +128,15 @@ def rounding_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> Floa
     In standard deviations of y, the largest of some test rows and targets.
     """
     rows = np.unique(tasks.test.values)
-    rows = rows[evenly_spaced(rows.size, SOME_ROWS)]
+    rows = rows[evenly_spaced(rows.size, FLOOR_ROWS)]
     data = smoother.data
     largest = np.abs(data.unpenalised.U).max(initial=0.0)
     level = (np.abs(data.targets.level).sum(axis=0) * largest / data.targets.std).max()
     floor = np.empty(alphas.size)
-    with np.errstate(all="ignore"), pieces_alone(smoother.order):
+    with (
+        np.errstate(all="ignore"),
+        smoother.own_threads(),
+    ):
         for a, alpha in enumerate(alphas.tolist()):
             if isinstance(smoother, KernelSmoother):
                 floor[a] = _dense_floor(smoother, rows, alpha)
@@ -171,7 +180,7 @@ def _basis_floor(smoother: FeatureSmoother, rows: IntArray, alpha: float) -> flo
     """
     data, features = smoother.data, smoother.features
     live, some = data.weights.rows, evenly_spaced(data.targets.count, SOME_TARGETS)
-    sample = live[evenly_spaced(live.size, SAMPLED_ROWS)]
+    sample = live[evenly_spaced(live.size, SOME_ROWS)]
     both, k = np.concatenate([sample, rows]), sample.size
     found = features.with_kernel(both)
     if found is None:

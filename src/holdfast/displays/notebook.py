@@ -29,16 +29,16 @@ def curve_html(model: CrossValidatedKernelRidge) -> str:
     """
     curve = cv_curve(model)
     best, label = curve.best, curve.scale.label
-    told = (
+    caption = (
         f"Held-out {label} {number(curve.values[best])} at λ = {number(curve.alphas[best], 2)}, "
         f"{model.n_splits_:,} experiments, {len(curve.alphas)} penalties"
     )
     edge = f"; the best is the {curve.edge} of the grid" if curve.edge else ""
     return (
         f'<figure style="margin:0.5em 0"><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
-        f'role="img" aria-label="{escape(told)}" style="max-width:100%;font:11px sans-serif">'
+        f'role="img" aria-label="{escape(caption)}" style="max-width:100%;font:11px sans-serif">'
         f"{_picture(curve)}</svg>"
-        f'<figcaption style="font-size:0.85em">{escape(told + edge)}</figcaption></figure>'
+        f'<figcaption style="font-size:0.85em">{escape(caption + edge)}</figcaption></figure>'
     )
 
 

@@ -24,7 +24,7 @@ __all__ = ["RadiusDisplay"]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RadiusDisplay(Display):
-    """Held-out error as everything within a radius of the test row is held out.
+    """Held-out error by the radius within which all neighbours of a row are held out with it.
 
     Where the curve meets the line of a model without features, nothing is known about a place so
     far from all data.

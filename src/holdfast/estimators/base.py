@@ -27,10 +27,10 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import expanded_in, rows_with_kernel
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.answers.trend import make_trend, parted, refuse_matrix, trend_of
+from holdfast.core.experiments import POLICIES
 from holdfast.core.features import StandardisedColumns
-from holdfast.core.lapack import pieces_alone
+from holdfast.core.lapack import shared_threads
 from holdfast.core.predict import PATHS
-from holdfast.core.tasks import POLICIES
 from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
@@ -229,7 +229,8 @@ class CrossValidatedKernelRidge(
         with unchanged_on_error(self):
             given = self._parameters()
             training, candidates = self._prepare(given, X, y, sample_weight, groups)
-            with pieces_alone(training.weights.size):  # few rows gain nothing from BLAS threads
+            m = training.weights.size
+            with shared_threads(m, float(m) ** 2):  # few rows gain nothing from threads
                 self._publish(self._search(training, candidates, given), given)
         return self
 

@@ -19,7 +19,7 @@ from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted, SearchResult
 from holdfast.answers.model import Models, make_model, rows_with_kernel
 from holdfast.answers.training import Objective, TrainingData
-from holdfast.core.lapack import pieces_alone
+from holdfast.core.lapack import shared_threads
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
 from holdfast.data.dask import local
@@ -218,7 +218,7 @@ rule, jitter, path, memory_limit, random_state, verbose
                 )
             given = self._parameters()
             training, candidates = self._prepare(given, X, y, sample_weight, groups)
-            with pieces_alone(training.weights.size):
+            with shared_threads(training.weights.size, np.inf):
                 self._fit_targets(training, candidates, given)
         return self
 

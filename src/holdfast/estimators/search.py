@@ -18,9 +18,9 @@ from holdfast.answers.fitted import Fitted, SearchResult
 from holdfast.answers.model import Model, Models, expanded_in
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
-from holdfast.core.lapack import SMALL, piece_threads, run_pieces
-from holdfast.core.plan import MOST_PREDICTIONS, Plan
-from holdfast.core.tasks import Tasks
+from holdfast.core.experiments import Tasks
+from holdfast.core.lapack import KEPT, SMALL, piece_threads, run_pieces
+from holdfast.core.plan import Plan
 from holdfast.kernels import Kernel
 from holdfast.kernels.grid import Candidate
 from holdfast.progress import report
@@ -190,7 +190,7 @@ def scored(
     assert model is not None
     training = model.training
     v, k, a = training.Y.shape[1], tasks.test.values.size, alphas.size
-    room = min(MOST_PREDICTIONS, int(training.memory / 40))
+    room = min(KEPT, int(training.memory / 40))
     step = v if training.labels.ndim == 1 else max(1, room // (a * k))
     parts, sizes, rounding = [], [], np.zeros(a)
     for start in range(0, v, step):

@@ -240,10 +240,10 @@ class OnColumns(_OfOne):
 
     def __repr__(self) -> str:
         first, last = self.columns[0], self.columns[-1]
-        told: Any = list(self.columns)
+        columns: Any = list(self.columns)
         if self.columns == tuple(range(first, last + 1)):
-            told = range(first, last + 1)
-        return f"OnColumns({self.kernel!r}, {told!r})"
+            columns = range(first, last + 1)
+        return f"OnColumns({self.kernel!r}, {columns!r})"
 
     @property
     def accepts_objects(self) -> bool:

@@ -9,15 +9,14 @@ from sklearn.linear_model import LinearRegression
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core.data import Unpenalised, WeightedData
-from holdfast.core.experiments import Experiments, Ragged
+from holdfast.core.experiments import Experiments, Ragged, Tasks, resolve
 from holdfast.core.feature_smoother import FeatureSmoother
 from holdfast.core.features import StandardisedColumns
 from holdfast.core.kernel_smoother import KernelSmoother
-from holdfast.core.lapack import pieces_alone
+from holdfast.core.lapack import shared_threads
 from holdfast.core.plan import make_plan
 from holdfast.core.predict import predict
 from holdfast.core.smoother import Smoother
-from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.memory import memory_bytes
 from holdfast.exceptions import HoldfastError, HoldfastWarning, warn
 from holdfast.kernels import Precomputed
@@ -93,7 +92,7 @@ def predictions(
     if form.normalised:
         Y = np.hstack([Y, np.ones((len(Y), 1))])
     try:
-        with pieces_alone(len(Y)):
+        with shared_threads(len(Y), len(Y) ** 2):
             if smoother is not None:
                 smoother = smoother.with_targets(Y)
             if smoother is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
-from holdfast.core.tasks import Tasks
+from holdfast.core.experiments import Tasks
 from holdfast.model_selection.recognise import Form, Refit
 
 __all__ = ["held_out"]

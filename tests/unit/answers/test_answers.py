@@ -168,7 +168,7 @@ def test_permuted_targets_of_light_rows(cv, path):
         again = KernelRidgeCV(**options, path="refit").fit(X, targets, sample_weight=w)
         expected = again.held_out().matrix()[number % 4, :, 0]
         size = np.maximum(y.std(), np.abs(expected - y.mean()))
-        assert (np.abs(values - expected) / size).max() < 1e-8  # what is promised
+        assert (np.abs(values - expected) / size).max() < 1e-8
 
 
 def test_dask_rows_predict_without_them():

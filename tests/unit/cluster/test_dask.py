@@ -8,11 +8,13 @@ import signal
 import sys
 import threading
 import uuid
+from collections import Counter
 from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, ShuffleSplit
 
 from holdfast import HoldOut, KernelRidgeClassifierCV, KernelRidgeCV
@@ -124,6 +126,7 @@ def test_linear_kernel_without_basis(data, path, split):
     assert_same(here, there, data)
     assert_close(there.dual_coef_, here.dual_coef_, "law")
     assert_close(there.predict(data.dX).compute(), here.predict(data.X), "law")
+    assert there.verify(2).max_relative_error < 1e-10
 
 
 def a_kernel(X, Z):
@@ -193,9 +196,9 @@ def test_frames(data):
         lazy = there.predict(rows)
     assert_close(lazy.compute(), here.predict(frame), "law")
     assert_close(there.held_out().values, here.held_out().values, "law")
-    with pytest.raises(InvalidInputError, match="feature names"):
+    with pytest.raises(InvalidInputError):
         there.predict(rows[["b", "a", "c"]])
-    with pytest.raises(InvalidInputError, match="X must hold numbers"):
+    with pytest.raises(InvalidInputError):
         there.fit(rows.assign(c="text"), y)
 
 
@@ -219,10 +222,6 @@ def test_questions_to_a_fitted_model(data):
     assert_close(there.predict_without([5, 120, 8]), here.predict_without([5, 120, 8]), "law")
     assert there.verify(3).max_relative_error < 1e-10
     assert "streamed" in str(there.explain())
-
-
-def test_verify_a_linear_model(data):
-    assert pair(data, kernel="linear", basis=None, cv=5)[1].verify(2).max_relative_error < 1e-10
 
 
 def test_reselected_basis(data):
@@ -266,75 +265,54 @@ def test_a_trend(data, options, path):
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_refusals(data):
-    y = data.y
-    with pytest.raises(InvalidInputError, match="pass basis=1000"):
-        KernelRidgeCV().fit(data.dX, y)
-    with pytest.raises(NotSupportedError, match="precomputed"):
-        KernelRidgeCV("precomputed").fit(da.from_array(data.X @ data.X.T), y)
-    with pytest.raises(InvalidInputError, match="two dimensions"):
-        KernelRidgeCV(basis=5).fit(data.dX[:, 0], y)
-    bad = data.X.copy()
-    bad[60, 1] = np.nan
-    with pytest.raises(InvalidInputError, match="row 60"):
-        KernelRidgeCV(basis=5).fit(da.from_array(bad, chunks=CHUNKS), y)
-    with pytest.raises(InvalidInputError, match="one value for each of the 170 rows"):
-        KernelRidgeCV(basis=5).fit(data.dX, y[:-1])
-    with pytest.raises(InvalidInputError, match="empty"):
-        KernelRidgeCV(basis=5).fit(data.dX[:0], y)
+def thin(rows):
+    return rows.rechunk((50, 3)).map_blocks(sp.csr_matrix, meta=sp.csr_matrix((0, 0)))
 
 
-def test_sparse_chunks_are_refused(data):
-    import scipy.sparse as sp
+def with_a_gap(rows):
+    return da.where(da.arange(M, chunks=CHUNKS[0])[:, None] == 60, np.nan, rows)
 
-    rows = da.from_array(data.X, chunks=(50, 3)).map_blocks(
-        sp.csr_matrix, meta=sp.csr_matrix((0, 0))
-    )
-    with pytest.raises(InvalidInputError, match="NumPy arrays"):
-        KernelRidgeCV(basis=5).fit(rows, data.y)
+
+@pytest.mark.parametrize(
+    ("options", "change", "error", "argument"),
+    [
+        ({"basis": None}, lambda rows: rows, InvalidInputError, "basis"),
+        ({"kernel": "precomputed"}, lambda rows: rows @ rows.T, NotSupportedError, "kernel"),
+        ({}, lambda rows: rows[:, 0], InvalidInputError, "X"),
+        ({}, lambda rows: rows[:0], InvalidInputError, "X"),
+        ({}, lambda rows: rows[:-1], InvalidInputError, "y"),
+        ({}, with_a_gap, InvalidInputError, "X"),
+        ({}, thin, InvalidInputError, "X"),
+    ],
+    ids=["no basis", "precomputed", "1d", "empty", "short", "nan", "sparse chunks"],
+)
+def test_refusals(data, options, change, error, argument):
+    with pytest.raises(error) as caught:
+        KernelRidgeCV(**{"basis": 5, **options}).fit(change(data.dX), data.y)
+    assert caught.value.argument == argument
 
 
 def test_dask_missing(data, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.array", None)
-    with pytest.raises(MissingDependencyError, match=r"holdfast\[dask\]"):
+    with pytest.raises(MissingDependencyError):
         KernelRidgeCV(basis=5).fit(data.dX, data.y)
 
 
-# -- graphs ----------------------------------------------------------------------------------------
+# -- how often chunks are read ---------------------------------------------------------------------
 
 
-class Recorder:
-    """A scheduler that keeps the number of tasks and their bytes, each task by itself."""
+@pytest.mark.parametrize("options", [{"basis": 20}, {"kernel": "linear"}], ids=["basis", "linear"])
+@pytest.mark.parametrize("cv", [None, KFold(3)], ids=str)
+def test_a_chunk_is_read_a_few_times(data, options, cv):
+    reads = Counter()
 
-    def __init__(self):
-        self.tasks, self.bytes = [], []
+    def read(block, block_info=None):
+        reads[block_info[0]["chunk-location"]] += 1
+        return block
 
-    def __call__(self, graph, keys, **kwargs):
-        import cloudpickle
-        from dask.local import get_sync
-
-        if hasattr(graph, "__dask_graph__"):  # newer Dask passes an expression
-            graph = graph.optimize().__dask_graph__()
-        graph = dict(graph)
-        self.tasks.append(len(graph))
-        self.bytes.append(sum(len(cloudpickle.dumps(task)) for task in graph.values()))
-        return get_sync(graph, keys, **kwargs)
-
-
-@pytest.mark.parametrize(("cv", "tasks_per_chunk"), [(None, 4), (KFold(3), 12)], ids=str)
-def test_graphs_are_small(cv, tasks_per_chunk):
-    """Tasks grow with the chunks, not the rows, and constants of size p × p are there once."""
-    rng = np.random.default_rng(0)
-    n, m, chunks = 120, 4000, 40
-    X = rng.normal(size=(m, 2))
-    seen = Recorder()
-    rows = da.from_array(X, chunks=(m // chunks, 2))
-    with dask.config.set(scheduler=seen):
-        KernelRidgeCV("laplacian", basis=n, cv=cv, alphas=ALPHAS).fit(rows, X[:, 0])
-    assert max(seen.tasks) <= tasks_per_chunk * chunks + 20
-    matrices, rest = 8 * n * n, 100 * m + 2000 * max(seen.tasks)  # 100 bytes a row: y, numbers
-    assert max(seen.bytes) <= 5 * matrices + rest
-    assert chunks * matrices > 2 * (5 * matrices + rest)  # so the line above can fail
+    rows = da.from_array(data.X, chunks=(10, 3)).map_blocks(read, meta=np.empty((0, 3)))
+    KernelRidgeCV(**options, cv=cv, alphas=ALPHAS).fit(rows, data.y)
+    assert max(reads.values()) <= 6
 
 
 # -- clusters of processes -------------------------------------------------------------------------
