@@ -33,8 +33,7 @@ from holdfast.answers.model import at_own_penalty
 from holdfast.answers.partitions import nested_estimate, planned_seconds
 from holdfast.core.experiments import Experiments
 from holdfast.core.gaussian import second_moments
-from holdfast.data.numbers import check_choice, check_level, whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import check_choice, check_level, seed_of, whole_number
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
 from holdfast.scores.errors import Estimate, mean_and_variance

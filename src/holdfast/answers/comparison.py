@@ -20,8 +20,7 @@ from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.numbers import check_choice, check_level, whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import check_choice, check_level, seed_of, whole_number
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.scores.errors import Estimate, NoRowMean, jackknife, mean_and_variance
 from holdfast.scores.metric import printed

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator
 from holdfast.core.experiments import Experiments
-from holdfast.core.gaussian import SecondMoments, second_moments
-from holdfast.core.models import HeldOutModels
+from holdfast.core.gaussian import SecondMoments
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
@@ -33,33 +32,50 @@ class Moments:
 
     Parameters
     ----------
-    models : callable
-        Returns the held-out models. A pickle holds this function instead of them, and computes
-        nothing.
-    alphas : ndarray of shape (a,)
-    errors : ndarray of shape (a, k, v)
-        Targets minus predictions.
+    compute : callable
+        A pickle holds this function instead of a model's factors, and computes nothing.
     """
 
-    def __init__(
-        self, models: Callable[[], HeldOutModels], alphas: FloatArray, errors: FloatArray
-    ) -> None:
-        self._models: Callable[[], HeldOutModels] | None = models
-        self._alphas, self.errors = alphas, errors
-        self._spread: SecondMoments | None = None
+    def __init__(self, compute: Callable[[], SecondMoments]) -> None:
+        self._compute: Callable[[], SecondMoments] | None = compute
+        self._found: SecondMoments | None = None
 
     @property
     def second_moments(self) -> SecondMoments:
         """The moments; the model is released once they are computed."""
-        if self._spread is None:
-            assert self._models is not None
-            self._spread = second_moments(self._models(), self._alphas, self.errors)
-            self._models = None
-        return self._spread
+        if self._found is None:
+            assert self._compute is not None
+            self._found, self._compute = self._compute(), None
+        return self._found
+
+
+class TestedRows:
+    """Predictions of the test rows of experiments laid end to end, the last axis but one."""
+
+    experiments: Experiments
+    values: FloatArray
+    classes: NDArray[Any] | None
+
+    @property
+    def rows(self) -> IntArray:
+        """Test rows of all experiments laid end to end, shape (k,)."""
+        return self.experiments.test.values
+
+    @property
+    def predictions(self) -> list[FloatArray]:
+        """Predictions of each experiment, a list of arrays (..., rows, targets)."""
+        ptr = self.experiments.test.ptr
+        return [self.values[..., start:stop, :] for start, stop in pairwise(ptr)]
+
+    def labels(self) -> NDArray[Any]:
+        """Return predicted class labels of a classifier, shape (..., k)."""
+        if self.classes is None:
+            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
+        return np.asarray(self.classes[decision_to_label_index(self.values)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldOutPredictions:
+class HeldOutPredictions(TestedRows):
     """Held-out predictions of every experiment for every penalty.
 
     Attributes
@@ -112,17 +128,6 @@ class HeldOutPredictions:
             f"{a} alphas, {v} target{'s' if v > 1 else ''}>"
         )
 
-    @property
-    def rows(self) -> IntArray:
-        """Test rows of all experiments laid end to end, shape (k,)."""
-        return self.experiments.test.values
-
-    @property
-    def predictions(self) -> list[FloatArray]:
-        """Predictions of each experiment, a list of arrays (alphas, rows, targets)."""
-        ptr = self.experiments.test.ptr
-        return [self.values[:, start:stop] for start, stop in pairwise(ptr)]
-
     def matrix(self) -> FloatArray:
         """Return predictions as (alphas, m, targets) in row order, if each row is tested once."""
         m = self.y.shape[0]
@@ -136,12 +141,6 @@ class HeldOutPredictions:
         matrix = np.empty_like(self.values)
         matrix[:, self.rows] = self.values
         return matrix
-
-    def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (alphas, k)."""
-        if self.classes is None:
-            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
-        return np.asarray(self.classes[decision_to_label_index(self.values)])
 
     def score(self, scoring: Any = None, *, pooled: bool | None = None) -> FloatArray:
         """Return the score at each alpha, shape (alphas,).
@@ -267,9 +266,10 @@ def held_out(
     experiments = training.experiments if cv is None else fitted.experiments_of(cv, labels)
     grid = training.alphas if alphas is None else check_alphas(alphas)
     tasks = model.tasks(experiments)
-    if cv is None and alphas is None and model.known is not None:
-        assert model.rounding is not None
-        values, rounding = model.known.copy(), model.rounding.copy()
+    known = fitted.search
+    if cv is None and alphas is None and known.predictions is not None:
+        assert known.rounding is not None
+        values, rounding = known.predictions.copy(), known.rounding.copy()
     else:
         path = model.plan(tasks, grid.size).path
         values, error = model.predict_with_error(tasks, grid, path)
@@ -283,8 +283,7 @@ def held_out(
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
     moments = None
     if objective.classes is None:
-        errors = training.Y[tasks.test.values] - values
-        moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
+        moments = Moments(partial(model.moments, tasks, grid, values))
     return HeldOutPredictions(
         tested,
         grid,

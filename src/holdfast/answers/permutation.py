@@ -19,8 +19,7 @@ from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of, whole_number
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
