@@ -26,7 +26,7 @@ from holdfast.answers.decision import column_coefficients, decision
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.model import expanded_in, rows_with_kernel
 from holdfast.answers.training import Objective, TrainingData
-from holdfast.answers.trend import make_trend, parted, refuse_matrix, trend_of
+from holdfast.answers.trend import make_trend, parted, trend_of
 from holdfast.core.experiments import POLICIES
 from holdfast.core.features import StandardisedColumns
 from holdfast.core.lapack import shared_threads
@@ -256,19 +256,16 @@ class CrossValidatedKernelRidge(
                 "decision and share one alpha.",
                 argument="alpha_per_target",
             )
+        kernels = [candidate.kernel for candidate in candidates]
         if self.standardize:
-            refuse_standardize(self, rows, [candidate.kernel for candidate in candidates])
-        trend = None
+            refuse_standardize(self, rows, kernels)
+        trend, names = None, getattr(self, "feature_names_in_", None)
         if self.trend is not None:
-            refuse_matrix(self.trend, (candidate.kernel for candidate in candidates))
-            names = getattr(self, "feature_names_in_", None)
-            trend = make_trend(self.trend, rows, names, bias=self.fit_intercept)
+            trend = make_trend(self.trend, rows, kernels, names, bias=self.fit_intercept)
         basis, seed = self.basis, 0
         if basis is not None:
             if isinstance(basis, str) and basis == "auto":
-                basis = automatic_basis(
-                    [candidate.kernel for candidate in candidates], rows, memory
-                )
+                basis = automatic_basis(kernels, rows, memory)
             state = self.random_state  # scikit-learn counts True as the seed 1
             seed = seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
         groups = None if groups is None else local(groups)

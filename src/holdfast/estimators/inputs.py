@@ -312,35 +312,39 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
         ) from None
     fault = _fault(weights, n_rows)
     if fault is not None:
-        raise InvalidInputError(f"sample_weight must {fault}", argument="sample_weight")
+        raise InvalidInputError(fault, argument="sample_weight")
     return np.full(n_rows, float(weights)) if weights.ndim == 0 else weights
 
 
 def _fault(weights: FloatArray, n_rows: int) -> str | None:
-    """Return what row weights must be and are not."""
+    """Return what is wrong with row weights."""
     if weights.shape not in ((), (n_rows,)):
         return (
-            f"hold one number per row, shape ({n_rows},); got shape {weights.shape}. Sample "
-            "weights must be 1D array or scalar."
+            f"sample_weight must hold one number per row, shape ({n_rows},); got shape "
+            f"{weights.shape}. Sample weights must be 1D array or scalar."
         )
     if not np.isfinite(weights).all():
         return (
-            f"be finite; got {int((~np.isfinite(weights)).sum())} values that are NaN or infinite. "
-            "Use 0 for rows that must not be trained on."
+            f"sample_weight must be finite; got {int((~np.isfinite(weights)).sum())} values that "
+            "are NaN or infinite. Use 0 for rows that must not be trained on."
         )
     if weights.min() < 0:
         return (
-            f"not be negative; got {weights.min():g}. Use 0 for rows that must not be trained on."
+            f"sample_weight must not be negative; got {weights.min():g}. Use 0 for rows that must "
+            "not be trained on."
         )
     most = float(weights.max())
     refuse_large("sample_weight", 0.0, most)
     if most == 0:
-        return "be positive for some rows; got zero for every row. Give the rows a weight."
+        return (
+            "sample_weight must be positive for some rows; got zero for every row. Give the rows "
+            "to train on a weight."
+        )
     least = float(weights[weights > 0].min())
     if most > WIDEST_WEIGHTS * least:
         return (
-            f"lie within 12 decades where it is positive; got weights from {least:.3g} to "
-            f"{most:.3g}. Give rows that should hardly count the weight 0."
+            "sample_weight must lie within 12 decades where it is positive; got weights from "
+            f"{least:.3g} to {most:.3g}. Give rows that should hardly count the weight 0."
         )
     return None
 

@@ -94,16 +94,16 @@ def _packed(experiments: Experiments) -> dict[str, Any]:
     """Return experiments as arrays of small integers."""
     held, test = experiments.held_out, experiments.test
     packed = {"held_out": _small(held.values), "sizes": _small(held.sizes)}
-    if test is held or (_same(test.values, held.values) and _same(test.ptr, held.ptr)):
+    same = np.array_equal(test.ptr, held.ptr) and np.array_equal(test.values, held.values)
+    if test is held or same:
         return packed
     return {**packed, "test": _small(test.values), "tested": _small(test.sizes)}
 
 
 def _unpacked(packed: Mapping[str, Any]) -> Experiments:
     held = _ragged(packed["held_out"], packed["sizes"])
-    return Experiments(
-        held, _ragged(packed["test"], packed["tested"]) if "test" in packed else held
-    )
+    test = _ragged(packed["test"], packed["tested"]) if "test" in packed else held
+    return Experiments(held, test)
 
 
 def _ragged(values: Any, sizes: Any) -> Ragged:
@@ -113,10 +113,6 @@ def _ragged(values: Any, sizes: Any) -> Ragged:
 
 def _small(values: Any) -> Any:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a.shape == b.shape and bool((a == b).all())
 
 
 def _packed_results(results: dict[str, Any]) -> dict[str, Any]:
