@@ -78,7 +78,10 @@ def shows_progress(method: F) -> F:
 
     @wraps(method)
     def shown(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with showing(getattr(self, "verbose", 0)):
+        verbose = getattr(self, "verbose", 0)
+        if not verbose:
+            return method(self, *args, **kwargs)
+        with showing(verbose):
             return method(self, *args, **kwargs)
 
     return cast(F, shown)

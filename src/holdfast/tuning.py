@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from holdfast._typing import AnyArray, FloatArray
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of, whole_number
 from holdfast.estimators.base import OneKernel
 from holdfast.exceptions import (
     GridEdgeWarning,

@@ -1,10 +1,10 @@
 """What follows when each held-out model costs one matrix product.
 
 These questions cost hundreds to thousands of refits elsewhere. They all start from the fitted model
-as a value, `Fitted`: `TrainingData` with an `Objective`, a kernel on its rows with its smoother
-(`Model`), and the penalty that was chosen. Each module is one answer: a small frozen result,
-printed as a sentence, and a function that returns it, with the documentation that users see: the
-estimators have it as a method. All score held-out predictions by `holdfast.scores`.
+as a value, `Fitted`: a kernel on all rows of the `TrainingData` (`Model`), the `Objective`, and the
+`SearchResult`, which has the penalty that was chosen. Each module is one answer: a small frozen
+result, printed as a sentence, and a function that returns it, with the documentation that users
+see: the estimators have it as a method. All score held-out predictions by `holdfast.scores`.
 
 | module | answers |
 |---|---|

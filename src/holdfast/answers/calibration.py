@@ -17,7 +17,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from holdfast._typing import BoolArray, FloatArray, IntArray
+from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast.scores.metric import KNOWN
 from holdfast.scores.probabilities import of_classes, sigmoids
 
 __all__ = ["CALIBRATIONS", "Calibration", "CalibrationScores", "calibrated", "compared"]
@@ -139,13 +140,15 @@ def compared(
         else:  # a single experiment
             others = calibrated(method, decision, positive, weights)
         better[inside] = others.of_classes(decision[inside])
-    happened = np.hstack([~positive, positive]) if positive.shape[1] == 1 else positive
-    return _scores(plain, happened, weights), _scores(better, happened, weights)
+    index = positive[:, 0] if positive.shape[1] == 1 else positive.argmax(axis=1)
+    return _scores(plain, index, weights), _scores(better, index, weights)
 
 
-def _scores(p: FloatArray, happened: BoolArray, weights: FloatArray) -> CalibrationScores:
-    """Return the scores of probabilities (k, classes); in each row one class happened."""
-    surprise = -np.log(np.clip(p[happened], np.finfo(float).eps, 1.0))
-    brier = np.square(p - happened).sum(axis=1) / (2.0 if p.shape[1] == 2 else 1.0)
-    found = (float(np.average(values, weights=weights)) for values in (surprise, brier))
-    return CalibrationScores(*found)
+def _scores(p: FloatArray, index: AnyArray, weights: FloatArray) -> CalibrationScores:
+    """Return the scores of probabilities (k, classes) of rows of these classes."""
+    losses = []
+    for metric in (KNOWN["neg_log_loss"], KNOWN["neg_brier_score"]):
+        assert metric.row_value is not None
+        mean = np.average(metric.row_value(p[None], index)[0, :, 0], weights=weights)
+        losses.append(-metric.sign * float(mean))
+    return CalibrationScores(*losses)

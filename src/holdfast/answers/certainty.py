@@ -26,25 +26,19 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm, t
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import FloatArray
 from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.answers.model import at_own_penalty
-from holdfast.answers.partitions import Estimate, nested_estimate, planned_seconds
+from holdfast.answers.partitions import nested_estimate, planned_seconds
 from holdfast.core.experiments import Experiments
 from holdfast.core.gaussian import second_moments
-from holdfast.data.numbers import check_choice, check_level, whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import check_choice, check_level, seed_of, whole_number
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
-from holdfast.scores.densities import density_rows
-from holdfast.scores.metrics import in_words
-from holdfast.scores.row_means import NoRowMean
-from holdfast.scores.standard_errors import (
-    mean_and_variance,
-    over_splits,
-)
+from holdfast.scores.errors import Estimate, mean_and_variance
+from holdfast.scores.metric import printed
+from holdfast.scores.scoring import density_rows, summary
 from holdfast.splitters.cv import check_groups
 
 __all__ = [
@@ -52,7 +46,6 @@ __all__ = [
     "Method",
     "ScoreInterval",
     "over_experiments",
-    "quantile",
     "random_splits",
     "require_exchangeable",
     "score_interval",
@@ -105,12 +98,13 @@ class ScoreInterval:
     inflation: float | FloatArray = 1.0
 
     def __repr__(self) -> str:
-        name, shown = in_words(self.scoring)
-        values = np.atleast_2d(np.transpose([shown(x) for x in (self.score, self.low, self.high)]))
+        shown = printed(self.scoring)
+        ends = shown.of([self.score, self.low, self.high]).T
         text = "; ".join(
-            f"{score:.4g}, between {min(ends):.4g} and {max(ends):.4g}" for score, *ends in values
+            f"{score:.4g}, between {min(ends):.4g} and {max(ends):.4g}"
+            for score, *ends in np.atleast_2d(ends)
         )
-        return f"<{name} {text} on new rows ({self.level:.0%}, {self.method}, {self.units})>"
+        return f"<{shown.label} {text} on new rows ({self.level:.0%}, {self.method}, {self.units})>"
 
 
 @shows_progress
@@ -217,26 +211,73 @@ def require_exchangeable(fitted: Fitted, answer: str) -> None:
         )
 
 
-def quantile(level: float, freedom: int | None) -> float:
-    """Return how many standard errors: normal, or Student's t for few units."""
-    tail = 0.5 + level / 2.0
-    return float(norm.ppf(tail) if freedom is None else t.ppf(tail, max(1, freedom)))
+def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
+    require_exchangeable(fitted, 'method="nested"')
+    if not fitted.objective.pooled:
+        raise NotSupportedError(
+            'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
+            'experiments. Use method="asymptotic".',
+            argument="method",
+        )
+    rows = fitted.model.tasks(fitted.training.experiments).test.values
+    score = fitted.row_mean(rows)
+    mean_of = partial(fitted.mean_and_variance, score)
+    predict = partial(fitted.predict, times=n_partitions)
+    found = nested_estimate(fitted, predict, mean_of, K, n_partitions, seed)
+    found = replace(found, score=score, freedom=fitted.freedom(rows))
+    return _interval(fitted, found, level, "nested")
+
+
+def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
+    """Return the score of the experiments of the fit with its standard error over units."""
+    if fitted.objective.scoring.density:
+        return _interval(fitted, _of_density(fitted), level, "asymptotic")
+    tested, _, values = fitted.predict(fitted.training.experiments)
+    if fitted.objective.pooled:
+        return _interval(fitted, fitted.estimate(values, tested.test.values), level, "asymptotic")
+    found = over_experiments(*fitted.whole(values, tested.test), tested)
+    return _interval(fitted, found, level, "asymptotic", "experiments")
+
+
+def _of_density(fitted: Fitted) -> Estimate:
+    """Return the score of the distribution of held-out targets, with its error over units."""
+    model, training, objective = fitted.model, fitted.training, fitted.objective
+    if not objective.pooled:
+        objective.scoring.refuse_density("score_interval of a model with pooled=False")
+    tasks = model.tasks(training.experiments)
+    rows = tasks.test.values
+
+    def at(alphas: FloatArray) -> FloatArray:
+        errors = training.labels[rows] - model.held_out(tasks, alphas)
+        moments = second_moments(model.held_models(tasks, alphas[:1]), alphas, errors)
+        return density_rows(moments, tasks.test.sizes)
+
+    values = at_own_penalty(at, fitted.alpha, training.Y.shape[1])
+    used = training.weights[rows] > 0
+    if not objective.per_target:
+        values = values.mean(axis=1, keepdims=True)
+    unit = fitted.units.code[rows[used]]
+    score, variance = mean_and_variance(values[used], np.ones(unit.size), unit)
+    return Estimate(score, np.sqrt(variance), fitted.freedom(rows))
+
+
+def over_experiments(score: FloatArray, splits: FloatArray, tested: Experiments) -> Estimate:
+    """Return a score (c,), the mean of splits (c, J), with its standard error over experiments."""
+    if int(np.bincount(tested.test.values).max()) > 1:
+        raise NotSupportedError(
+            "a mean over experiments (pooled=False) has a standard error where experiments test "
+            "different rows; here rows are tested several times. Fit with pooled=True.",
+            argument="pooled",
+        )
+    defined = splits[:, np.isfinite(splits).all(axis=0)]
+    return Estimate(score, summary(defined)[2], max(1, defined.shape[1] - 1))
 
 
 def _interval(
-    fitted: Fitted,
-    score: FloatArray,
-    ends: tuple[FloatArray, FloatArray],
-    standard_error: FloatArray,
-    level: float,
-    method: str,
-    *,
-    units: str | None = None,
-    bias: FloatArray | float = 0.0,
-    inflation: FloatArray | float = 1.0,
+    fitted: Fitted, found: Estimate, level: float, method: str, units: str | None = None
 ) -> ScoreInterval:
-    """Return the result, of scores in `fitted.unit`: numbers, or arrays with one per target."""
-    if np.isnan(standard_error).any():
+    """Return the result: numbers, or arrays with one per target."""
+    if np.isnan(found.standard_error).any():
         raise InvalidInputError(
             "an interval needs at least two rows, groups, blocks or experiments that are tested, "
             "each part with a defined score. Fit with more experiments, or with another scoring.",
@@ -246,113 +287,19 @@ def _interval(
 
     def plain(x: FloatArray | float) -> float | FloatArray:
         if fitted.objective.per_target:
-            return np.broadcast_to(x, score.shape).copy()
+            return np.broadcast_to(x, found.mean.shape).copy()
         return float(np.ravel(x)[0])
 
+    low, high = found.ends(level)
     return ScoreInterval(
-        plain(score),
-        plain(ends[0]),
-        plain(ends[1]),
-        plain(standard_error),
+        plain(found.finish(found.mean)),
+        plain(low),
+        plain(high),
+        plain(found.slope * found.standard_error),
         level,
         method,
         fitted.objective.scoring.name,
         units or fitted.units.name,
-        plain(bias),
-        plain(inflation),
+        plain(found.slope * found.bias),
+        plain(found.inflation),
     )
-
-
-def _of_mean(
-    fitted: Fitted, rows: IntArray, estimate: Estimate, level: float, method: str
-) -> ScoreInterval:
-    """Return the interval of a score that is a function of a mean over rows."""
-    score, mean, se = fitted.row_mean(rows), estimate.mean, estimate.standard_error
-    z = quantile(level, fitted.units.freedom(rows[fitted.training.weights[rows] > 0]))
-    low, high = np.sort([score.finish(mean - z * se), score.finish(mean + z * se)], axis=0)
-    slope = np.abs(score.slope(mean))  # near enough for the bias, too
-    return _interval(
-        fitted,
-        score.finish(mean),
-        (low, high),
-        slope * se,
-        level,
-        method,
-        bias=slope * estimate.bias,
-        inflation=estimate.inflation,
-    )
-
-
-def _nested(fitted: Fitted, K: int, n_partitions: int, seed: int, level: float) -> ScoreInterval:
-    rows = fitted.model.tasks(fitted.training.experiments).test.values
-    require_exchangeable(fitted, 'method="nested"')
-    if not fitted.objective.pooled:
-        raise NotSupportedError(
-            'method="nested" estimates a mean over rows; this model has pooled=False, a mean over '
-            'experiments. Use method="asymptotic".',
-            argument="method",
-        )
-    mean_of = partial(fitted.mean_and_variance, fitted.row_mean(rows))
-    predict = partial(fitted.predict, times=n_partitions)
-    estimate = nested_estimate(fitted, predict, mean_of, K, n_partitions, seed)
-    return _of_mean(fitted, rows, estimate, level, "nested")
-
-
-def _asymptotic(fitted: Fitted, level: float) -> ScoreInterval:
-    """Return the score of the experiments of the fit with its standard error over units."""
-    training, objective = fitted.training, fitted.objective
-    if objective.scoring.density:
-        return _of_density(fitted, level)
-    tested, _, values = fitted.predict(training.experiments)
-    rows = tested.test.values
-    if not objective.pooled:
-        score, splits = fitted.whole(values, tested.test)
-        se, freedom = over_experiments(splits, tested)
-        wide = quantile(level, freedom) * se
-        ends = score - wide, score + wide
-        return _interval(fitted, score, ends, se, level, "asymptotic", units="experiments")
-    try:
-        mean, variance = fitted.mean_and_variance(fitted.row_mean(rows), values, rows)
-    except NoRowMean:
-        score, se, freedom = fitted.jackknifed(values, rows)
-        wide = quantile(level, freedom) * se
-        return _interval(fitted, score, (score - wide, score + wide), se, level, "asymptotic")
-    none = np.zeros_like(mean)
-    estimate = Estimate(mean, np.sqrt(variance), none, none + 1.0)
-    return _of_mean(fitted, rows, estimate, level, "asymptotic")
-
-
-def _of_density(fitted: Fitted, level: float) -> ScoreInterval:
-    """Return the interval of a score of the distribution of held-out targets."""
-    model, training, scoring = fitted.model, fitted.training, fitted.objective.scoring
-    if not fitted.objective.pooled:
-        scoring.refuse_density("score_interval of a model with pooled=False")
-    tasks = model.tasks(training.experiments)
-    rows, owners = tasks.test.values, tasks.test.owners
-
-    def at(alphas: FloatArray) -> FloatArray:
-        errors = training.labels[rows] - model.held_out(tasks, alphas)
-        moments = second_moments(model.held_models(tasks, alphas[:1]), alphas, errors)
-        return density_rows(moments, owners)
-
-    values = at_own_penalty(at, fitted.alpha, training.Y.shape[1])
-    used = training.weights[rows] > 0
-    if not fitted.objective.per_target:
-        values = values.mean(axis=1, keepdims=True)
-    unit = fitted.units.code[rows[used]]
-    score, variance = mean_and_variance(values[used], np.ones(unit.size), unit)
-    se = np.sqrt(variance)
-    wide = quantile(level, fitted.units.freedom(rows[used])) * se
-    return _interval(fitted, score, (score - wide, score + wide), se, level, "asymptotic")
-
-
-def over_experiments(splits: FloatArray, tested: Experiments) -> tuple[FloatArray, int]:
-    """Return the standard error of the mean of splits (c, J) and its degrees of freedom."""
-    if int(np.bincount(tested.test.values).max()) > 1:
-        raise NotSupportedError(
-            "a mean over experiments (pooled=False) has a standard error where experiments test "
-            "different rows; here rows are tested several times. Fit with pooled=True.",
-            argument="pooled",
-        )
-    defined = splits[:, np.isfinite(splits).all(axis=0)]
-    return over_splits(defined), max(1, defined.shape[1] - 1)

@@ -10,8 +10,7 @@ from holdfast.answers.fitted import Estimator
 from holdfast.core.accuracy import PROMISE
 from holdfast.core.plan import Plan
 from holdfast.core.verify import Verification, verify_tasks
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of, whole_number
 from holdfast.exceptions import NotSupportedError
 from holdfast.progress import shows_progress
 
@@ -29,7 +28,7 @@ def explain(estimator: Estimator) -> Plan:
     >>> KernelRidgeCV(gamma=10.0).fit(X, y).explain().path
     'spectral'
     """
-    plan = estimator._fitted_state().plan
+    plan = estimator._fitted_state().search.plan
     assert plan is not None  # every fit has one
     return plan
 
@@ -70,6 +69,6 @@ def verify(estimator: Estimator, n_experiments: int = 5, random_state: Any = 0) 
     tasks = model.tasks(training.experiments)
     path = model.plan(tasks, training.alphas.size).path
     chosen = np.flatnonzero(np.isin(training.alphas, fitted.alpha))
-    stated = bool((fitted.results["rounding"][fitted.index] > PROMISE).any())
+    stated = bool((fitted.search.table["rounding"][fitted.search.index] > PROMISE).any())
     where = tasks, training.alphas, path, count, seed_of(random_state), chosen
     return verify_tasks(model.smoother, *where, stated=stated)

@@ -10,28 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.certainty import (
-    over_experiments,
-    quantile,
-    random_splits,
-    require_exchangeable,
-)
+from holdfast.answers.certainty import over_experiments, random_splits, require_exchangeable
 from holdfast.answers.fitted import Fitted
 from holdfast.answers.nested import NestedPredictions
 from holdfast.answers.partitions import nested_estimate
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.numbers import check_choice, check_level, whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import check_choice, check_level, seed_of, whole_number
 from holdfast.exceptions import HoldfastError, InvalidInputError, NotSupportedError
-from holdfast.scores.metrics import in_words
-from holdfast.scores.row_means import NoRowMean
-from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
+from holdfast.scores.errors import Estimate, NoRowMean, jackknife, mean_and_variance
+from holdfast.scores.metric import printed
+from holdfast.scores.scorers import resolve_scoring
 from holdfast.splitters.cv import check_groups
 
 __all__ = ["Comparison", "compare"]
@@ -73,15 +66,15 @@ class Comparison:
     units: str
 
     def __repr__(self) -> str:
-        (first, second), (name, shown) = self.names, in_words(self.scoring)
-        one, other = (float(shown(np.asarray(score))) for score in self.scores)
+        (first, second), shown = self.names, printed(self.scoring)
+        one, other = shown.of(self.scores).tolist()
         if self.difference == 0.0 and self.low == self.high:
-            return f"<{first} and {second} have the same {name}, {one:.4g}>"
+            return f"<{first} and {second} have the same {shown.label}, {one:.4g}>"
         verb = "is better than" if self.difference >= 0 else "is worse than"
         chance = "could be" if self.low <= 0.0 <= self.high else "is more than"
-        ends = sorted(float(shown(self.scores[1] + end)) - other for end in (self.low, self.high))
+        ends = np.sort(shown.of([self.scores[1] + self.low, self.scores[1] + self.high]) - other)
         return (
-            f"<{first} {verb} {second}, which {chance} chance: {name} {one:.4g} against "
+            f"<{first} {verb} {second}, which {chance} chance: {shown.label} {one:.4g} against "
             f"{other:.4g}, a difference of {one - other:.3g}, between {ends[0]:.3g} and "
             f"{ends[1]:.3g} on new rows ({self.level:.0%}, {self.method}, {self.units})>"
         )
@@ -162,7 +155,8 @@ def compare(
     known = [
         entry._fitted_state() if hasattr(entry, "_fitted_state") else None for entry in entries
     ]
-    if not any(known):
+    models = [model for model in known if model is not None]
+    if not models:
         raise InvalidInputError(
             "compare needs at least one fitted model of this package, which knows the experiments; "
             "got predictions only.",
@@ -173,28 +167,32 @@ def compare(
     splits = whole_number("n_splits", n_splits, 2)
     count = whole_number("n_partitions", n_partitions)
     seed = seed_of(random_state)
-    pair = Pair(entries, known, scoring, cv, groups)
+    by = _compared_by(models[0], scoring, cv, groups)
+    found = [
+        _of_predictions(by, i, entry) if model is None else _of_model(by, i, model)
+        for i, (entry, model) in enumerate(zip(entries, known, strict=True))
+    ]
+    tested, predictions = _aligned(found, by.training.experiments, by.training.weights.size)
     called = _names(known, names)
-    found = None
+    made = None
     if method == "nested":
-        found = pair.nested(splits, count, seed)
-    elif method == "auto" and None not in known:
-        models = [model for model in known if model is not None]
+        made = _nested(by, models, tested.test.values, splits, count, seed)
+    elif method == "auto" and len(models) == 2:
         with suppress(HoldfastError):  # no mean over rows, or a part without a score
-            if fewer := random_splits(pair.by, models, splits, count):
-                found = pair.nested(fewer, count, seed)
-    (one, other), se, freedom = found or pair.asymptotic()
-    wide = quantile(level, freedom) * se
+            if fewer := random_splits(by, models, splits, count):
+                made = _nested(by, models, tested.test.values, fewer, count, seed)
+    scores, gap = made or _asymptotic(by, tested, predictions)
+    low, high = gap.ends(level)
     return Comparison(
-        difference=one - other,
-        low=one - other - wide,
-        high=one - other + wide,
-        method="nested" if found else "asymptotic",
-        scores=(one, other),
+        difference=scores[0] - scores[1],
+        low=float(low[0]),
+        high=float(high[0]),
+        method="nested" if made else "asymptotic",
+        scores=scores,
         names=called,
-        scoring=pair.by.objective.scoring.name,
+        scoring=by.objective.scoring.name,
         level=level,
-        units=pair.by.units.name if pair.by.objective.pooled else "experiments",
+        units=by.units.name if by.objective.pooled else "experiments",
     )
 
 
@@ -210,150 +208,87 @@ def _names(known: Sequence[Fitted | None], names: Sequence[str] | None) -> tuple
     return names[0], names[1]
 
 
-#: Both scores, the standard error of their difference, and its degrees of freedom; None: many.
-Difference = tuple[tuple[float, float], float, int | None]
-
-
-class Pair:
-    """Predictions of both models for the rows that both are tested on, in one unit.
-
-    Parameters
-    ----------
-    entries : sequence
-        Two models, or a model and predictions.
-    known : sequence of Fitted or None
-        The models among them. The first says on what and by which score to compare.
-    scoring, cv, groups
-        As in `compare`.
-    """
-
-    def __init__(
-        self,
-        entries: Sequence[Any],
-        known: Sequence[Fitted | None],
-        scoring: Any,
-        cv: Any,
-        groups: Any,
-    ) -> None:
-        first = next(found for found in known if found is not None)
-        objective, training, m = first.objective, first.training, first.training.weights.size
-        if scoring is not None:
-            objective = replace(objective, scoring=objective.scoring.other(scoring))
-        objective.scoring.refuse_density("compare")
-        given = None if groups is None else check_groups(groups, m)
+def _compared_by(first: Fitted, scoring: Any, cv: Any, groups: Any) -> Fitted:
+    """Return the first model, with the experiments and the score to compare by."""
+    objective, training = first.objective, first.training
+    if scoring is not None:
+        metric = resolve_scoring(scoring, classes=objective.classes)
+        objective = replace(objective, scoring=metric)
+    objective.scoring.refuse_density("compare")
+    given = None if groups is None else check_groups(groups, training.weights.size)
+    if cv is not None:
         labels = training.groups if given is None else given
-        if cv is not None:
-            first = first.changed(experiments=first.experiments_of(cv, labels))
-            objective = replace(objective, cv=cv)
-        # One score for all targets, whatever penalties they have.
-        objective = replace(objective, per_target=False)
-        self.by, self.known = replace(first, objective=objective, given_units=given), known
-        found = [
-            _of_predictions(self.by, i, entries[i]) if model is None else self._of_model(i, model)
-            for i, model in enumerate(known)
-        ]
-        self.tested, self.predictions = _aligned(found, self.by.training.experiments, m)
-        self.rows = self.tested.test.values
-        self.used = np.flatnonzero(training.weights[self.rows] > 0)
-        self.unit = self.by.units.code[self.rows[self.used]]
-        whole = [self.by.whole(p, self.tested.test) for p in self.predictions]
-        self.scores = [float(score[0]) for score, _ in whole]
-        self.splits = [splits for _, splits in whole]
+        first = first.changed(experiments=first.experiments_of(cv, labels))
+        objective = replace(objective, cv=cv)
+    # One score for all targets, whatever penalties they have.
+    return replace(first, objective=replace(objective, per_target=False), given_units=given)
 
-    # -- what is compared --------------------------------------------------------------------------
 
-    def _of_model(self, i: int, model: Fitted) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return (experiment, row, prediction) of everything that a model is tested on."""
-        mine, ours = model.training, self.by.training
-        same = mine.labels.shape == ours.labels.shape and np.array_equal(mine.labels, ours.labels)
-        if not same or not np.array_equal(mine.score_weights, ours.score_weights):
-            raise InvalidInputError(
-                f"models must be fitted on the same rows, targets and weights, in the same order; "
-                f"those of model {i} differ from the first.",
-                argument="models",
-            )
-        tested, source, values = self._predict(model, ours.experiments)
-        return source[tested.test.owners], tested.test.values, values
+# --- differences ----------------------------------------------------------------------------------
 
-    def _predict(
-        self, model: Fitted, experiments: Experiments
-    ) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what `Fitted.predict` does, in the unit of the score that is compared."""
-        return replace(model, objective=self.by.objective).predict(experiments)
+#: Both scores, and the first minus the second.
+Difference = tuple[tuple[float, float], Estimate]
 
-    # -- differences -------------------------------------------------------------------------------
 
-    def _linear(self) -> tuple[list[FloatArray], FloatArray]:
-        """Values of each model for each tested row (k,) with the score as mean; weights."""
-        score, rows, found = self.by.row_mean(self.rows), self.rows[self.used], []
-        weights = score.weights[rows]
-        for predictions in self.predictions:
-            values = score.values(predictions[self.used], rows)
-            mean = weights @ values / weights.sum()
-            found.append((score.finish(mean) + score.slope(mean) * (values - mean))[:, 0])
-        return found, weights
+def _asymptotic(by: Fitted, tested: Experiments, predictions: Sequence[FloatArray]) -> Difference:
+    """Return the scores on the experiments, with the standard error over units."""
 
-    def asymptotic(self) -> Difference:
-        """Return the scores on the experiments, with the standard error over units."""
-        scores = self.scores[0], self.scores[1]
-        if not self.by.objective.pooled:
-            se, freedom = over_experiments(self.splits[0] - self.splits[1], self.tested)
-            return scores, float(se[0]), freedom
-        try:
-            linear, weights = self._linear()
-        except NoRowMean:
-            _, se = jackknife(self._difference, self.unit)
-            few = min(MAX_BLOCKS, np.unique(self.unit).size) - 1
-            return scores, float(se[0]), few
-        values = (linear[0] - linear[1])[:, None]
-        _, variance = mean_and_variance(values, weights, self.unit)
-        freedom_of = self.by.units.freedom(self.rows[self.used])
-        return scores, float(np.sqrt(variance[0])), freedom_of
+    def scores(test: Ragged, at: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        whole = [by.whole(p[at], test) for p in predictions]
+        return np.array([score[0] for score, _ in whole]), np.array([own for _, own in whole])
 
-    def _difference(self, places: IntArray) -> FloatArray:
-        """Return the difference of the scores on some of the tested rows."""
-        at = self.used[places]
-        test = Ragged(self.rows[at], np.array([0, at.size]))
-        one, other = (self.by.whole(self.predictions[k][at], test)[0] for k in (0, 1))
-        return one - other
+    (one, other), splits = scores(tested.test, slice(None))
+    both, rows = (float(one), float(other)), tested.test.values
+    if not by.objective.pooled:
+        return both, over_experiments(np.array([one - other]), splits[0] - splits[1], tested)
+    used = np.flatnonzero(by.training.weights[rows] > 0)
+    unit = by.units.code[rows[used]]
 
-    def nested(self, n_splits: int, n_partitions: int, seed: int) -> Difference:
-        """Return the means over random partitions, with the error of Bates et al. (2024)."""
-        (one, other), by = self.known, self.by
-        if one is None or other is None:
-            raise NotSupportedError(
-                'method="nested" asks models for new held-out predictions; got predictions that '
-                "were made beforehand. Use another method.",
-                argument="method",
-            )
-        require_exchangeable(by, 'method="nested"')
-        score = by.row_mean(self.rows)
-        if not by.objective.pooled or score.metric is not None:
-            raise NotSupportedError(
-                f'method="nested" compares means over rows; {score.name} is not one, or '
-                'pooled=False averages over experiments. Use method="asymptotic".',
-                argument="method",
-            )
+    def difference(places: IntArray) -> FloatArray:
+        at = used[places]
+        return -np.diff(scores(Ragged(rows[at], np.array([0, at.size])), at)[0])
 
-        def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-            used = by.training.weights[rows] > 0
-            rows, (a, b) = rows[used], np.split(predictions[used], 2, axis=1)
-            one, other = score.values(a, rows), score.values(b, rows)
-            values = np.hstack([one, other, one - other])
-            return mean_and_variance(values, score.weights[rows], by.units.code[rows])
+    try:
+        score = by.row_mean(rows)
+    except NoRowMean:
+        return both, jackknife(difference, unit)
+    weights, values = score.weights[rows[used]], np.zeros((used.size, 1))
+    for p, sign in zip(predictions, (1.0, -1.0), strict=True):
+        own = score.values(p[used], rows[used])
+        mean = weights @ own / weights.sum()
+        values += sign * (score.finish(mean) + score.slope(mean) * (own - mean))
+    _, variance = mean_and_variance(values, weights, unit)
+    return both, Estimate(np.array([one - other]), np.sqrt(variance), by.freedom(rows))
 
-        both = partial(self._side_by_side, one, other)
-        found = nested_estimate(by, both, mean_of, n_splits, n_partitions, seed)
-        freedom = by.units.freedom(self.rows[self.used])
-        first, second, _ = found.mean.tolist()
-        return (first, second), float(found.standard_error[2]), freedom
 
-    def _side_by_side(
-        self, one: Fitted, other: Fitted, experiments: Experiments
-    ) -> tuple[Experiments, IntArray, FloatArray]:
-        """Return what was tested, and predictions of both models side by side."""
-        tested, source, values = self._predict(one, experiments)
-        second, _, others = self._predict(other, experiments)
+def _nested(
+    by: Fitted, models: Sequence[Fitted], rows: IntArray, n_splits: int, count: int, seed: int
+) -> Difference:
+    """Return the means over random partitions, with the error of Bates et al. (2024)."""
+    if len(models) < 2:
+        raise NotSupportedError(
+            'method="nested" asks models for new held-out predictions; got predictions that '
+            "were made beforehand. Use another method.",
+            argument="method",
+        )
+    require_exchangeable(by, 'method="nested"')
+    score, training = by.row_mean(rows), by.training
+    if not by.objective.pooled or score.root:
+        raise NotSupportedError(
+            f'method="nested" compares means over rows; {score.metric.name} is not one, or '
+            'pooled=False averages over experiments. Use method="asymptotic".',
+            argument="method",
+        )
+
+    def mean_of(predictions: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
+        used = training.weights[rows] > 0
+        rows = rows[used]
+        one, other = (score.values(p, rows) for p in np.split(predictions[used], 2, axis=1))
+        values = np.hstack([one, other, one - other])
+        return mean_and_variance(values, score.weights[rows], by.units.code[rows])
+
+    def side_by_side(experiments: Experiments) -> tuple[Experiments, IntArray, FloatArray]:
+        (tested, source, values), (second, _, others) = (m.predict(experiments) for m in models)
         if not np.array_equal(tested.test.values, second.test.values):
             raise NotSupportedError(
                 'method="nested" needs models that test the same rows; held_out_basis="skip" '
@@ -361,6 +296,28 @@ class Pair:
                 argument="method",
             )
         return tested, source, np.hstack([values, others])
+
+    found = nested_estimate(by, side_by_side, mean_of, n_splits, count, seed)
+    one, other, _ = found.mean.tolist()
+    gap = Estimate(np.array([one - other]), found.standard_error[2:], by.freedom(rows))
+    return (one, other), gap
+
+
+# --- what is compared -----------------------------------------------------------------------------
+
+
+def _of_model(by: Fitted, i: int, model: Fitted) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return (experiment, row, prediction) of everything that a model is tested on."""
+    mine, ours = model.training, by.training
+    same = mine.labels.shape == ours.labels.shape and np.array_equal(mine.labels, ours.labels)
+    if not same or not np.array_equal(mine.score_weights, ours.score_weights):
+        raise InvalidInputError(
+            f"models must be fitted on the same rows, targets and weights, in the same order; "
+            f"those of model {i} differ from the first.",
+            argument="models",
+        )
+    tested, source, values = model.predict(ours.experiments)
+    return source[tested.test.owners], tested.test.values, values
 
 
 def _of_predictions(by: Fitted, i: int, given: Any) -> tuple[IntArray, IntArray, FloatArray]:

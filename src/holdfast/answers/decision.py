@@ -8,13 +8,12 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
-from holdfast.answers.rows import expanded_in, rows_with_kernel
+from holdfast.answers.model import expanded_in, rows_with_kernel
 from holdfast.answers.trend import parted, trend_values
 from holdfast.core.rows import row_chunks
 from holdfast.data.dask import is_dask, on_rows
 from holdfast.kernels.dask_rows import expand
 from holdfast.kernels.matrix import KernelData, KernelRows
-from holdfast.kernels.shared import column_factors
 
 __all__ = ["column_coefficients", "decision"]
 
@@ -58,7 +57,7 @@ def _basis_data(fitted: Fitted) -> tuple[KernelData, IntArray]:
 def column_coefficients(fitted: Fitted) -> FloatArray | None:
     """Return the coefficients (d, v) of the columns of X; None unless kernels are linear."""
     X = fitted.training.X
-    factors = column_factors(fitted.model.kernel, X.shape[1]) if X.ndim == 2 else None
+    factors = fitted.model.kernel.column_factors(X.shape[1]) if X.ndim == 2 else None
     dual, linear, _ = fitted.coefficients
     if factors is None or linear is not None:
         return linear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.model import Model, make_model
-from holdfast.answers.rows import DataProvider
+from holdfast.answers.model import Model, Models
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.experiments import Experiments, Ragged, Tasks
 from holdfast.core.gaussian import second_moments
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
-from holdfast.data.dask import is_dask
 from holdfast.data.values import refuse_masked
 from holdfast.exceptions import (
     HoldOutError,
@@ -29,16 +27,19 @@ from holdfast.exceptions import (
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.matrix import KernelData
 from holdfast.kernels.typical import fine_widths
-from holdfast.scores.choice import check_alphas
-from holdfast.scores.penalties import kernel_parts
-from holdfast.scores.row_means import NoRowMean, RowMean, row_mean
-from holdfast.scores.scoring import Scores, score_experiments
-from holdfast.scores.standard_errors import MAX_BLOCKS, jackknife, mean_and_variance
-from holdfast.scores.units import Units, codes_of, held_out_units, rows_in_order, units_of
-from holdfast.splitters.base import Splitter
-from holdfast.splitters.cv import as_experiments
+from holdfast.scores.choice import check_alphas, kernel_parts
+from holdfast.scores.errors import (
+    Estimate,
+    NoRowMean,
+    RowMean,
+    jackknife,
+    mean_and_variance,
+    row_mean,
+)
+from holdfast.scores.scoring import Scores
+from holdfast.scores.units import Units, codes_of, units_of
 
-__all__ = ["Estimator", "Fitted", "LeftOut"]
+__all__ = ["Estimator", "Fitted", "LeftOut", "SearchResult", "kernel_of", "without_alpha"]
 
 #: Parameters of an estimator that kernels come from.
 KERNEL_ARGUMENTS = ("kernel", "gamma", "degree", "coef0", "kernel_params")
@@ -61,8 +62,39 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What the comparison of kernels and penalties found.
+
+    Attributes
+    ----------
+    alpha : float or ndarray of shape (v,)
+        The chosen penalty.
+    score : float or ndarray of shape (v,)
+        Its held-out score.
+    index : int or ndarray of shape (v,)
+        Where it stands in `table`.
+    table : dict
+        Columns over all kernels and penalties that were compared: ``cv_results_``.
+    plan : Plan or None
+        How the held-out predictions of the fit were computed.
+    predictions : ndarray of shape (a, test rows, v) or None
+        Those of the chosen kernel at all its penalties, if they are few enough to be kept.
+    rounding : ndarray of shape (a,) or None
+        Their estimated rounding error at each penalty.
+    """
+
+    alpha: float | FloatArray
+    score: float | FloatArray = np.nan
+    index: int | IntArray = 0
+    table: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
+    predictions: FloatArray | None = None
+    rounding: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted model: training data, a smoother and a choice. Nothing changes it.
+    """A fitted model: a kernel on the training data, and what a search found. Nothing changes it.
 
     Attributes
     ----------
@@ -70,18 +102,8 @@ class Fitted:
         The chosen kernel on all rows, with the training data that it was fitted to.
     objective : Objective
         What its score is.
-    alpha : float or ndarray of shape (v,)
-        The chosen penalty.
-    score : float or ndarray of shape (v,)
-        Its held-out score.
-    results : dict
-        Columns over all kernels and penalties that were compared.
-    params : dict
-        The arguments of the chosen kernel.
-    index : int or ndarray of shape (v,)
-        Where the chosen penalty stands in `results`.
-    plan : Plan or None
-        How the held-out predictions of the fit were computed.
+    search : SearchResult
+        The chosen penalty, and what it was compared with.
     parameters : dict
         The parameters of the estimator when it was fitted.
     fit : Fit or None
@@ -94,20 +116,17 @@ class Fitted:
 
     model: Model
     objective: Objective
-    alpha: float | FloatArray
-    score: float | FloatArray = np.nan
-    results: dict[str, Any] = field(default_factory=dict)
-    params: dict[str, Any] = field(default_factory=dict)
-    index: int | IntArray = 0
-    plan: Plan | None = None
+    search: SearchResult
     parameters: dict[str, Any] = field(default_factory=dict)
     fit: Fit | None = None
     basis_rows: KernelData | None = None
     given_units: AnyArray | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What was computed since is computed again when it is asked for.
-        return Fitted, tuple(getattr(self, name) for name in self.__dataclass_fields__)
+        # What was computed since is computed again when it is asked for; predictions with it.
+        search = replace(self.search, predictions=None, rounding=None)
+        rest = tuple(getattr(self, name) for name in self.__dataclass_fields__)[3:]
+        return Fitted, (self.model, self.objective, search, *rest)
 
     # -- what was fitted ---------------------------------------------------------------------------
 
@@ -122,9 +141,19 @@ class Fitted:
         return self.training.frames
 
     @property
+    def alpha(self) -> float | FloatArray:
+        """The chosen penalty, or one for each target."""
+        return self.search.alpha
+
+    @property
+    def score(self) -> float | FloatArray:
+        """The held-out score of the chosen penalty."""
+        return self.search.score
+
+    @property
     def alphas(self) -> FloatArray:
         """The penalty of each target, shape (v,)."""
-        return np.broadcast_to(np.asarray(self.alpha, dtype=float), self.training.Y.shape[1])
+        return np.broadcast_to(np.asarray(self.search.alpha, float), self.training.Y.shape[1])
 
     @cached_property
     def units(self) -> Units:
@@ -137,13 +166,9 @@ class Fitted:
 
     def held_out_together(self, *, joint: bool = False) -> Units:
         """Return what the experiments hold out together: rows, groups, or blocks of rows."""
-        experiments, groups = self.training.experiments, self.training.groups
-        weights = self.training.weights
-        used = weights > 0
-        placed = isinstance(self.objective.cv, Splitter)
-        if not placed and held_out_units(experiments, groups, used.size, used) is None:
-            placed = rows_in_order(experiments, self.training.Y, weights)
-        return units_of(experiments, groups, weights, placed=placed, joint=joint)
+        training, cv = self.training, self.objective.cv
+        rows = training.groups, training.Y, training.weights
+        return units_of(training.experiments, cv, *rows, joint=joint)
 
     @cached_property
     def coefficients(self) -> Fit:
@@ -180,8 +205,7 @@ class Fitted:
         """
         tasks = self.model.tasks(self.training.experiments)
         grid, index = np.unique(self.alphas, return_inverse=True)
-        errors = self.training.Y[tasks.test.values] - self.model.held_out(tasks, grid)
-        moments = second_moments(self.model.held_models(tasks, grid[:1]), grid, errors)
+        moments = self.model.moments(tasks, grid, self.model.held_out(tasks, grid))
         return np.sqrt(moments.noise[index, np.arange(index.size)])
 
     # -- the same, asked in another way ------------------------------------------------------------
@@ -192,19 +216,16 @@ class Fitted:
         Only fields that the smoother does not depend on: groups, experiments, penalties, labels to
         score by, or what happens to basis rows that are held out.
         """
-        return replace(self, model=self.model.on(replace(self.training, **fields)))
+        return self._with(self.model.on(replace(self.training, **fields)), self.fit)
+
+    def _with(self, model: Model, fit: Fit | None) -> Fitted:
+        """Return the same with another model, whose held-out predictions are not known."""
+        search = replace(self.search, predictions=None, rounding=None)
+        return replace(self, model=model, search=search, fit=fit)
 
     def experiments_of(self, cv: Any, groups: AnyArray | None) -> Experiments:
         """Return the experiments that `cv` stands for on these rows."""
-        training = self.training
-        return as_experiments(
-            cv,
-            training.weights.size,
-            X=None if is_dask(training.X) else training.X,
-            y=training.labels,
-            groups=groups,
-            classifier=self.objective.classes is not None,
-        )
+        return self.training.experiments_of(cv, groups, self.objective.classes)
 
     def penalties(self, alpha: float | ArrayLike | None) -> FloatArray:
         """Return the penalty of each target (v,), as the user asks for it; None: as chosen."""
@@ -223,30 +244,19 @@ class Fitted:
 
     def kernels(self) -> Iterator[tuple[dict[str, Any], Fitted]]:
         """Yield every kernel that was compared, on all rows, with the penalties it had there."""
-        parts = list(kernel_parts(self.results))
+        training, table = self.training, self.search.table
+        parts = list(kernel_parts(table))
         if len(parts) < 2:
-            yield self.params, self
+            yield self.model.params, self
             return
-        made = _models(self.training, [self._candidate(part.start) for part in parts])
-        for (candidate, model), part in zip(made, parts, strict=True):
-            mine = candidate.params == self.params
-            grid = replace(self.training, alphas=self.results["alpha"][part])
-            own = (self.model if mine else model()).on(grid)
-            yield candidate.params, replace(self, model=own, fit=self.fit if mine else None)
-
-    def _candidate(self, place: int) -> Candidate:
-        """Return the kernel in one line of the results."""
-        params, X = self.results["params"][place], self.training.X
-        (found,) = kernel_grid(
-            params["kernel"],
-            gamma=params.get("gamma"),
-            degree=params.get("degree", 3),
-            coef0=params.get("coef0", 1.0),
-            kernel_params=self.parameters.get("kernel_params"),
-            n_features=X.shape[1] if X.ndim == 2 else None,
-        )
-        own = {name: value for name, value in params.items() if name != "alpha"}
-        return Candidate(found.kernel, own)
+        own = [without_alpha(table["params"][part.start]) for part in parts]
+        candidates = [kernel_of(training, params, self.parameters) for params in own]
+        models = Models(training, candidates)
+        for candidate, part in zip(candidates, parts, strict=True):
+            mine = candidate.params == self.model.params
+            grid = replace(training, alphas=table["alpha"][part])
+            model = (self.model if mine else models(candidate)).on(grid)
+            yield candidate.params, self._with(model, self.fit if mine else None)
 
     @property
     def searched(self) -> bool:
@@ -259,11 +269,12 @@ class Fitted:
         weights[held] = 0.0
         candidates = kernel_grid(
             **{name: self.parameters[name] for name in KERNEL_ARGUMENTS},
-            n_features=training.X.shape[1] if training.X.ndim == 2 else None,
+            n_features=training.n_features,
             widths=partial(fine_widths, X=training.X, weights=weights),
         )
-        for candidate, model in _models(training, candidates):
-            yield candidate.params, replace(self, model=model(), fit=None)
+        models = Models(training, candidates)
+        for candidate in candidates:
+            yield candidate.params, self._with(models(candidate), None)
 
     # -- predictions and their scores --------------------------------------------------------------
 
@@ -292,17 +303,7 @@ class Fitted:
         if models is not None:
             errors = training.labels[rows] - values
             moments = partial(second_moments, models, training.alphas, errors)
-        scores = score_experiments(
-            objective.scoring,
-            values,
-            rows,
-            tasks.test.ptr,
-            training.labels,
-            training.score_weights,
-            training.groups,
-            each_target=objective.per_target,
-            moments=moments,
-        )
+        scores = objective.scores(training, values, tasks.test, moments=moments)
         if objective.rule == "best":
             return scores
         best = np.atleast_1d(objective.choose(scores, training.alphas, "best").indices)
@@ -319,28 +320,36 @@ class Fitted:
         if not objective.pooled or objective.scoring.density:
             return scores
         each = objective.per_target and scores.per_target is not None
-        try:
-            score = self.row_mean(rows, per_target=each)
-            mean, variance = self.mean_and_variance(score, chosen, rows)
-            se = np.abs(score.slope(mean)) * np.sqrt(variance)
-        except NoRowMean:
-            _, se, _ = self.jackknifed(chosen, rows)
+        found = self.estimate(chosen, rows, per_target=each)
+        se = found.slope * found.standard_error
         if np.isnan(se).any():
             return scores
         table = np.broadcast_to(se, (len(scores.pooled), se.size))
         return replace(scores, per_target_se=table) if each else replace(scores, se=table[:, 0])
 
-    def jackknifed(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray, int]:
-        """Return any score (c,) of predictions (k, v), its standard error over units, freedom."""
+    def estimate(
+        self, values: FloatArray, rows: IntArray, *, per_target: bool | None = None
+    ) -> Estimate:
+        """Return the score of predictions (k, v) of tested rows with its standard error over units.
+
+        That of a mean over rows; any other score is jackknifed.
+        """
         used = np.flatnonzero(self.training.score_weights[rows] > 0)
 
         def part(places: IntArray) -> FloatArray:
             at = used[places]
             return self.whole(values[at], Ragged(rows[at], np.array([0, at.size])))[0]
 
-        unit = self.units.code[rows[used]]
-        score, se = jackknife(part, unit)
-        return score, se, min(MAX_BLOCKS, np.unique(unit).size) - 1
+        try:
+            score = self.row_mean(rows, per_target=per_target)
+        except NoRowMean:
+            return jackknife(part, self.units.code[rows[used]])
+        mean, variance = self.mean_and_variance(score, values, rows)
+        return Estimate(mean, np.sqrt(variance), self.freedom(rows), score)
+
+    def freedom(self, rows: IntArray) -> int | None:
+        """Return the degrees of freedom of a variance over the units of rows; None: very many."""
+        return self.units.freedom(rows[self.training.weights[rows] > 0])
 
     def row_mean(self, rows: IntArray, *, per_target: bool | None = None) -> RowMean:
         """Return the score of tested rows as a mean over them."""
@@ -370,14 +379,9 @@ class Fitted:
 
     def whole(self, values: FloatArray, test: Ragged) -> tuple[FloatArray, FloatArray]:
         """Return the score (c,) of predictions (k, v), and that of each experiment (c, J)."""
-        objective, training = self.objective, self.training
-        columns = [[t] for t in range(values.shape[1])] if objective.per_target else [slice(None)]
-        found = []
-        for c in columns:
-            labels = training.labels if objective.classes is not None else training.labels[:, c]
-            weights, groups = training.score_weights, training.groups
-            one = values[None, :, c], test.values, test.ptr, labels, weights
-            found.append(score_experiments(objective.scoring, *one, groups=groups))
+        objective, training, v = self.objective, self.training, values.shape[1]
+        columns: list[Any] = [[t] for t in range(v)] if objective.per_target else [slice(None)]
+        found = [objective.scores(training, values[None, :, c], test, columns=c) for c in columns]
         total = [s.first(pooled=objective.pooled, per_target=False)[0] for s in found]
         return np.array(total), np.array([s.splits[0] for s in found])
 
@@ -412,11 +416,21 @@ class Estimator(Protocol):
         ...
 
 
-def _models(
-    training: TrainingData, candidates: list[Candidate]
-) -> Iterator[tuple[Candidate, Callable[[], Model]]]:
-    """Yield each candidate with a function that makes it on all rows, as the fit does."""
-    provider = DataProvider(training, candidates)
-    for candidate in candidates:
-        data, basis, selector = provider(candidate)
-        yield candidate, partial(make_model, training, candidate.kernel, data, basis, selector)
+def without_alpha(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a kernel in a line of ``cv_results_["params"]``."""
+    return {name: value for name, value in params.items() if name != "alpha"}
+
+
+def kernel_of(
+    training: TrainingData, params: dict[str, Any], parameters: Mapping[str, Any]
+) -> Candidate:
+    """Return the kernel of these arguments, of an estimator with such parameters."""
+    (found,) = kernel_grid(
+        params["kernel"],
+        gamma=params.get("gamma"),
+        degree=params.get("degree", 3),
+        coef0=params.get("coef0", 1.0),
+        kernel_params=parameters.get("kernel_params"),
+        n_features=training.n_features,
+    )
+    return Candidate(found.kernel, params)

@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator
 from holdfast.core.experiments import Experiments
-from holdfast.core.gaussian import SecondMoments, second_moments
-from holdfast.core.models import HeldOutModels
+from holdfast.core.gaussian import SecondMoments
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError, InvalidInputError, NotSupportedError
 from holdfast.progress import shows_progress
 from holdfast.scores.choice import check_alphas
-from holdfast.scores.densities import log_densities, standard_deviations
-from holdfast.scores.scorers import Scoring, decision_to_label_index, resolve_scoring
-from holdfast.scores.scoring import Scores, score_experiments
+from holdfast.scores.metric import Metric
+from holdfast.scores.probabilities import decision_to_label_index
+from holdfast.scores.scorers import resolve_scoring
+from holdfast.scores.scoring import Scores, log_densities, score_experiments
 
 __all__ = ["HeldOutPredictions"]  # what a user meets, and the API page shows
 
@@ -32,33 +32,50 @@ class Moments:
 
     Parameters
     ----------
-    models : callable
-        Returns the held-out models. A pickle holds this function instead of them, and computes
-        nothing.
-    alphas : ndarray of shape (a,)
-    errors : ndarray of shape (a, k, v)
-        Targets minus predictions.
+    compute : callable
+        A pickle holds this function instead of a model's factors, and computes nothing.
     """
 
-    def __init__(
-        self, models: Callable[[], HeldOutModels], alphas: FloatArray, errors: FloatArray
-    ) -> None:
-        self._models: Callable[[], HeldOutModels] | None = models
-        self._alphas, self.errors = alphas, errors
-        self._spread: SecondMoments | None = None
+    def __init__(self, compute: Callable[[], SecondMoments]) -> None:
+        self._compute: Callable[[], SecondMoments] | None = compute
+        self._found: SecondMoments | None = None
 
     @property
     def second_moments(self) -> SecondMoments:
         """The moments; the model is released once they are computed."""
-        if self._spread is None:
-            assert self._models is not None
-            self._spread = second_moments(self._models(), self._alphas, self.errors)
-            self._models = None
-        return self._spread
+        if self._found is None:
+            assert self._compute is not None
+            self._found, self._compute = self._compute(), None
+        return self._found
+
+
+class TestedRows:
+    """Predictions of the test rows of experiments laid end to end, the last axis but one."""
+
+    experiments: Experiments
+    values: FloatArray
+    classes: NDArray[Any] | None
+
+    @property
+    def rows(self) -> IntArray:
+        """Test rows of all experiments laid end to end, shape (k,)."""
+        return self.experiments.test.values
+
+    @property
+    def predictions(self) -> list[FloatArray]:
+        """Predictions of each experiment, a list of arrays (..., rows, targets)."""
+        ptr = self.experiments.test.ptr
+        return [self.values[..., start:stop, :] for start, stop in pairwise(ptr)]
+
+    def labels(self) -> NDArray[Any]:
+        """Return predicted class labels of a classifier, shape (..., k)."""
+        if self.classes is None:
+            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
+        return np.asarray(self.classes[decision_to_label_index(self.values)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeldOutPredictions:
+class HeldOutPredictions(TestedRows):
     """Held-out predictions of every experiment for every penalty.
 
     Attributes
@@ -85,7 +102,7 @@ class HeldOutPredictions:
         Group of each row, used by `score`.
     moments : Moments or None
         Those of the normal distribution of held-out targets, computed when needed; regression only.
-    scoring : Scoring or None
+    scoring : Metric or None
         What the model scores by.
     pooled : bool
         Whether the model scores all predictions together.
@@ -101,7 +118,7 @@ class HeldOutPredictions:
     frames: str | None = None
     groups: NDArray[Any] | None = None
     moments: Moments | None = None
-    scoring: Scoring | None = None
+    scoring: Metric | None = None
     pooled: bool = True
 
     def __repr__(self) -> str:
@@ -110,17 +127,6 @@ class HeldOutPredictions:
             f"<held-out predictions: {len(self.experiments)} experiments, {k} test rows, "
             f"{a} alphas, {v} target{'s' if v > 1 else ''}>"
         )
-
-    @property
-    def rows(self) -> IntArray:
-        """Test rows of all experiments laid end to end, shape (k,)."""
-        return self.experiments.test.values
-
-    @property
-    def predictions(self) -> list[FloatArray]:
-        """Predictions of each experiment, a list of arrays (alphas, rows, targets)."""
-        ptr = self.experiments.test.ptr
-        return [self.values[:, start:stop] for start, stop in pairwise(ptr)]
 
     def matrix(self) -> FloatArray:
         """Return predictions as (alphas, m, targets) in row order, if each row is tested once."""
@@ -135,12 +141,6 @@ class HeldOutPredictions:
         matrix = np.empty_like(self.values)
         matrix[:, self.rows] = self.values
         return matrix
-
-    def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (alphas, k)."""
-        if self.classes is None:
-            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
-        return np.asarray(self.classes[decision_to_label_index(self.values)])
 
     def score(self, scoring: Any = None, *, pooled: bool | None = None) -> FloatArray:
         """Return the score at each alpha, shape (alphas,).
@@ -158,9 +158,11 @@ class HeldOutPredictions:
         return scores.pooled if (self.pooled if pooled is None else pooled) else scores.mean
 
     def _scores(self, scoring: Any = None) -> Scores:
-        scorer = self.scoring or resolve_scoring(scoring, classes=self.classes)
+        metric = self.scoring
+        if metric is None or scoring is not None:
+            metric = resolve_scoring(scoring, classes=self.classes)
         return score_experiments(
-            scorer if scoring is None else scorer.other(scoring),
+            metric,
             self.values,
             self.rows,
             self.experiments.test.ptr,
@@ -184,7 +186,8 @@ class HeldOutPredictions:
 
         √(σ̂² [(I − S_HH)⁻¹]_ii / w_i), σ̂² being that of these experiments at each alpha.
         """
-        return standard_deviations(self._known_moments().second_moments)
+        moments = self._known_moments().second_moments
+        return np.sqrt(moments.variance[..., None] * moments.noise[:, None])
 
     def log_density(self) -> FloatArray:
         """Return the total log density of the tested targets at each alpha, shape (alphas,).
@@ -263,9 +266,10 @@ def held_out(
     experiments = training.experiments if cv is None else fitted.experiments_of(cv, labels)
     grid = training.alphas if alphas is None else check_alphas(alphas)
     tasks = model.tasks(experiments)
-    if cv is None and alphas is None and model.known is not None:
-        assert model.rounding is not None
-        values, rounding = model.known.copy(), model.rounding.copy()
+    known = fitted.search
+    if cv is None and alphas is None and known.predictions is not None:
+        assert known.rounding is not None
+        values, rounding = known.predictions.copy(), known.rounding.copy()
     else:
         path = model.plan(tasks, grid.size).path
         values, error = model.predict_with_error(tasks, grid, path)
@@ -279,8 +283,7 @@ def held_out(
         tested = Experiments(experiments.held_out.items(tasks.source), tasks.test)
     moments = None
     if objective.classes is None:
-        errors = training.Y[tasks.test.values] - values
-        moments = Moments(partial(model.held_models, tasks, grid[:1]), grid, errors)
+        moments = Moments(partial(model.moments, tasks, grid, values))
     return HeldOutPredictions(
         tested,
         grid,

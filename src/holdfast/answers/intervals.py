@@ -14,7 +14,7 @@ then weighs 1/(K + 1), shared equally by its rows (Lee, Barber & Willett 2023).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -29,8 +29,8 @@ from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.core.experiments import Tasks
 from holdfast.core.models import HeldOutModels
 from holdfast.core.rows import row_chunks
-from holdfast.data.dask import is_dask
-from holdfast.data.numbers import check_level
+from holdfast.data.dask import parts_here
+from holdfast.data.values import check_level
 from holdfast.exceptions import (
     HoldOutError,
     InvalidInputError,
@@ -219,7 +219,7 @@ def predict_interval(
     if not levels:
         raise InvalidInputError(f"level must lie between 0 and 1; got {level!r}.", argument="level")
     bound = (_gaussian if method == "gaussian" else _jackknife)(fitted, levels)
-    found = np.concatenate([bound(part) for part in _local_parts(rows)])
+    found = np.concatenate([bound(part) for part in parts_here(rows)])
     found = found[..., 0] if fitted.training.flat else found
     return found[:, :, 0] if np.ndim(level) == 0 else found
 
@@ -258,18 +258,9 @@ def standard_deviation(fitted: Fitted, rows: Any) -> FloatArray:
     smoother = fitted.model.smoother
     grid, index = np.unique(fitted.alphas, return_inverse=True)
     parts = []
-    for part in _local_parts(rows):
+    for part in parts_here(rows):
         variance = np.empty((part.shape[0], index.size))
         for block in row_chunks(part.shape[0], smoother.order):
             variance[block] = smoother.variances(part[block], grid)[:, index]
         parts.append(variance)
     return np.asarray(fitted.noise * np.sqrt(1.0 + np.concatenate(parts)))
-
-
-def _local_parts(rows: Any) -> Iterator[Any]:
-    """Yield rows that are here: chunks of a Dask array one after the other."""
-    if not is_dask(rows):
-        yield rows
-        return
-    for chunk in rows.to_delayed().ravel():
-        yield np.asarray(chunk.compute())

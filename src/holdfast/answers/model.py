@@ -1,8 +1,8 @@
-"""A kernel on all rows of the training data: its smoother, and held-out values from it."""
+"""A kernel on all rows of the training data: rows, basis rows, smoother, held-out values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,23 +12,34 @@ import numpy as np
 from sklearn.base import clone
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.answers.rows import rows_with_kernel
 from holdfast.answers.training import TrainingData
-from holdfast.basis import Selector
-from holdfast.basis.resolve import resolve_basis
+from holdfast.basis import Fixed, Points, Selector
+from holdfast.basis.resolve import as_selector, resolve_basis
 from holdfast.core.data import WeightedData
 from holdfast.core.experiments import Experiments, Tasks, resolve
 from holdfast.core.features import basis_epsilon
+from holdfast.core.gaussian import SecondMoments, second_moments
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import Plan, make_plan
 from holdfast.core.predict import Prediction, predict_with_error
 from holdfast.core.smoother import OtherBasis, Smoother
+from holdfast.data.dask import is_dask
+from holdfast.data.indices import row_numbers
+from holdfast.exceptions import (
+    InvalidInputError,
+    NotSupportedError,
+    SelectionBiasWarning,
+    warn,
+)
 from holdfast.kernels import Kernel, Precomputed
-from holdfast.kernels.matrix import KernelData
-from holdfast.kernels.smoothers import make_smoother, require_symmetric
+from holdfast.kernels.dask_rows import DaskRows
+from holdfast.kernels.grid import Candidate
+from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows, RowsAndPoints
+from holdfast.kernels.shared import Distances, Parts, SharedRows, common_parts
+from holdfast.kernels.smoothers import is_primal, make_smoother, require_symmetric
 from holdfast.progress import report
 
-__all__ = ["Model", "at_own_penalty", "make_model"]
+__all__ = ["Model", "Models", "at_own_penalty", "expanded_in", "make_model", "rows_with_kernel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +50,8 @@ class Model:
     ----------
     training : TrainingData
     kernel : Kernel or Precomputed
+    params : dict
+        The arguments that the kernel came from.
     data : KernelData
         Rows with the kernel.
     basis : ndarray of int or None
@@ -47,28 +60,22 @@ class Model:
         The absolute shift ε of K_BB; 0 for a dense model.
     selector : Selector or None
         What chose the basis rows, with its fitted attributes.
-    known : ndarray of shape (a, test rows, v) or None
-        Held-out predictions of the training data's experiments at all its penalties, if they are
-        few enough to be kept.
-    rounding : ndarray of shape (a,) or None
-        Their estimated rounding error at each penalty.
     made : Smoother or None
         The smoother, if it was made already.
     """
 
     training: TrainingData
     kernel: Kernel | Precomputed
+    params: dict[str, Any]
     data: KernelData
     basis: IntArray | None
     epsilon: float
     selector: Selector | None = None
-    known: FloatArray | None = None
-    rounding: FloatArray | None = None
     made: Smoother | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = self.training, self.kernel, None, self.basis, self.selector
-        return make_model, parts
+        candidate = Candidate(self.kernel, self.params)
+        return make_model, (self.training, candidate, self.basis, self.selector)
 
     @cached_property
     def smoother(self) -> Smoother:
@@ -91,7 +98,7 @@ class Model:
 
     def on(self, training: TrainingData) -> Model:
         """Return this model on data that differ in what the smoother does not depend on."""
-        return replace(self, training=training, known=None, rounding=None, made=self.smoother)
+        return replace(self, training=training, made=self.smoother)
 
     def with_targets(self, Y: FloatArray) -> Model | None:
         """Return this model for other targets (m, c), by the same factors; None: not in memory.
@@ -102,7 +109,7 @@ class Model:
         if other is None:
             return None
         training = self.training if self.training.reselects else replace(self.training, Y=Y)
-        return replace(self, training=training, known=None, rounding=None, made=other)
+        return replace(self, training=training, made=other)
 
     # -- held-out values ---------------------------------------------------------------------------
 
@@ -151,6 +158,13 @@ class Model:
         basis = self.chosen_basis if self.training.reselects else None
         return HeldOutModels(self.smoother, tasks, alphas, basis)
 
+    def moments(
+        self, tasks: Tasks, alphas: FloatArray, values: FloatArray, columns: slice = slice(None)
+    ) -> SecondMoments:
+        """Return the second moments of the test rows, given predictions (a, k, v) of them."""
+        errors = self.training.Y[tasks.test.values, columns] - values
+        return second_moments(self.held_models(tasks, alphas[:1]), alphas, errors)
+
     def _reselected(self, tasks: Tasks, alphas: FloatArray, columns: slice) -> FloatArray:
         """Return predictions of models whose basis rows come from their own training rows.
 
@@ -191,17 +205,163 @@ class Model:
 
 def make_model(
     training: TrainingData,
-    kernel: Kernel | Precomputed,
-    data: KernelData | None,
-    basis: IntArray | None,
+    candidate: Candidate,
+    basis: IntArray | None = None,
     selector: Selector | None = None,
+    data: KernelData | None = None,
 ) -> Model:
-    """Return the model of a kernel on all rows of the training data."""
+    """Return the model of a kernel on all rows of the training data, with basis rows or dense."""
+    kernel = candidate.kernel
     if data is None:
         data = rows_with_kernel(kernel, training.X, training.basis)
     require_symmetric(kernel, data)
-    epsilon = basis_epsilon(data, basis, training.jitter)
-    return Model(training, kernel, data, basis, epsilon, selector)
+    epsilon = 0.0 if basis is None else basis_epsilon(data, basis, training.jitter)
+    return Model(training, kernel, candidate.params, data, basis, epsilon, selector)
+
+
+class Models:
+    """From kernels to models on the same rows, which share what can be shared.
+
+    Basis rows, unless their choice depends on the kernel; squared distances, or matrices of the
+    parts of sums, if they fit into the memory limit beside the features.
+    """
+
+    def __init__(self, training: TrainingData, candidates: Sequence[Candidate]) -> None:
+        self._training = training
+        self.selector = None if training.basis is None else _selector_of(training)
+        # A choice of basis rows that looks at the kernel is made again for each candidate.
+        self._same_basis = self.selector is None or not self.selector.data_dependent
+        self._chosen: tuple[IntArray | None, Selector | None] | None = None
+        self._shared: SharedRows | None = None
+        self._common: Parts | None = None
+        # Sums of linear kernels that are fitted in their columns make no kernel matrix.
+        if (
+            len(candidates) > 1
+            and self._same_basis
+            and not all(is_primal(c.kernel, training.X, training.basis) for c in candidates)
+        ):
+            self._common = common_parts([candidate.kernel for candidate in candidates])
+
+    def __call__(self, candidate: Candidate) -> Model:
+        """Return the model of a kernel."""
+        training = self._training
+        data = rows_with_kernel(candidate.kernel, training.X, training.basis)
+        if self.selector is None:
+            basis = selector = None
+        elif self._chosen is None or not self._same_basis:
+            selector = clone(self.selector)
+            basis = resolve_basis(
+                selector,
+                data,
+                training.Y,
+                training.weights,
+                training.groups,
+                training.experiments,
+                np.random.default_rng(training.seed),
+            )
+            self._chosen = basis, selector
+        else:
+            basis, selector = self._chosen
+        if type(data) is KernelRows and self._common is not None:
+            data = self._sharing(data, self._common, basis)
+        return make_model(training, candidate, basis, selector, data)
+
+    def warn(self) -> None:
+        """Warn if the choice of basis rows biases the held-out scores."""
+        selector = self.selector
+        if selector is None or self._training.policy == "reselect" or not selector.data_dependent:
+            return
+        warn(
+            f"{type(selector).__name__} chose the basis rows by looking at rows that are "
+            "later held out, so the held-out scores may be optimistic.",
+            SelectionBiasWarning,
+            argument="held_out_basis",
+            advice='Use held_out_basis="reselect" for an estimate without that bias.',
+        )
+
+    def _sharing(self, data: KernelRows, common: Parts, basis: IntArray | None) -> KernelRows:
+        """Return the rows with a kernel through what it shares with others, if there is room."""
+        X = self._training.X
+        columns = expanded_in(basis, X.shape[0])
+        kept = 1 if isinstance(common, Distances) else len(common)
+        if 8.0 * (2 + kept) * X.shape[0] * columns.size > self._training.memory:
+            return data
+        if self._shared is None:
+            self._shared = SharedRows.of(common, X, columns)
+        return self._shared.with_kernel(data.kernel) or data
+
+
+def _selector_of(training: TrainingData) -> Selector:
+    """Return the selector of basis rows."""
+    selector = as_selector(training.basis, training.X.shape[0])
+    assert selector is not None
+    fixed = isinstance(selector, Fixed | Points) or "experiments" in selector.needs
+    if training.policy == "reselect" and fixed:
+        raise NotSupportedError(
+            'held_out_basis="reselect" chooses basis rows again from the training rows of '
+            f"each experiment, which {type(selector).__name__} does not allow. Pass a "
+            "number of rows or another selector.",
+            argument="held_out_basis",
+        )
+    return selector
+
+
+def expanded_in(basis: IntArray | None, m: int) -> IntArray:
+    """Return the rows that a model has coefficients of: its basis rows, or all m."""
+    return np.arange(m) if basis is None else basis
+
+
+def rows_with_kernel(kernel: Kernel | Precomputed, X: Any, basis: Any) -> KernelData:
+    """Return rows and kernel as one object; an m × n precomputed kernel needs its basis rows."""
+    if is_dask(X):
+        return _elsewhere(kernel, X, basis)
+    if isinstance(basis, Points):
+        if isinstance(kernel, Precomputed):
+            raise NotSupportedError(
+                'kernel="precomputed" has no values for points that are not rows. Pass the rows '
+                "with a kernel, or basis=[row numbers]; points may be added to the rows with "
+                "weight zero.",
+                argument="kernel",
+                remedies=("basis",),
+            )
+        return RowsAndPoints(kernel, X, basis.points(X))
+    if not isinstance(kernel, Precomputed):
+        return KernelRows(kernel, X)
+    if X.shape[0] == X.shape[1]:
+        return PrecomputedRows(X)
+    rows = basis.rows if isinstance(basis, Fixed) else basis
+    if rows is None or np.ndim(rows) != 1:
+        raise InvalidInputError(
+            "a precomputed kernel must be a square matrix of all rows; got shape "
+            f"{X.shape}. For a kernel with the basis rows only, name them: basis=[row numbers].",
+            argument="X",
+            remedies=("basis",),
+        )
+    columns = row_numbers("basis", rows, X.shape[0], mask=True, error=InvalidInputError)
+    if columns.size != X.shape[1]:
+        raise InvalidInputError(
+            f"basis must name one row for each of the {X.shape[1]} columns of the precomputed "
+            f"kernel; got {columns.size} rows. Pass the kernel of all rows with the basis rows.",
+            argument="basis",
+        )
+    return PrecomputedRows(X, columns=columns)
+
+
+def _elsewhere(kernel: Kernel | Precomputed, X: Any, basis: Any) -> DaskRows:
+    """Return the rows of a Dask array with a kernel."""
+    if isinstance(kernel, Precomputed):
+        raise NotSupportedError(
+            'kernel="precomputed" takes an array in memory; got a Dask array. Pass the rows '
+            "themselves with a kernel, or X.compute().",
+            argument="kernel",
+        )
+    if isinstance(basis, Points):
+        raise NotSupportedError(
+            "Points are for rows in memory; got a Dask array. Pass basis=[row numbers] or a number "
+            "of rows, or X.compute().",
+            argument="basis",
+        )
+    return DaskRows(kernel, X)
 
 
 def at_own_penalty(

@@ -2,13 +2,14 @@
 
 For every outer set O the penalty, and the kernel if there are several, is chosen on the rows that
 are left, split again by the model's own `cv`; then O is predicted. There are two ways to the
-numbers of the inner experiments I, and the cheapest is taken:
+numbers of the inner experiments I, and the one that takes fewer operations is taken:
 
-- **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
-  matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
 - **without**: the smoother of the rows that are left, as a smoother in its own right
   (`Smoother.on_remaining_rows`), in which the inner experiments, leave-one-out too, run as always.
   It uses the feature rows or the kernel matrix that already exist.
+- **unions**: the model without O and I is a held-out model of all rows, tested on I. The Gram
+  matrix of a union of disjoint pieces is the sum of theirs, so it is summed once for each piece.
+  Also where rows are streamed, each experiment has a basis of its own, or refits are asked for.
 
 A policy for basis rows in O applies to the whole outer experiment: with "remove" they leave the
 basis of all its inner models, with "train" they are trained on by all of them.
@@ -17,9 +18,8 @@ basis of all its inner models, with "train" they are trained on by all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -27,21 +27,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
+from holdfast.answers.held_out import TestedRows
 from holdfast.answers.model import at_own_penalty
 from holdfast.answers.training import Objective
 from holdfast.core.experiments import Experiments, Ragged, Tasks, resolve
-from holdfast.core.plan import GEMM, PLANNED, TOUCH, estimate, make_plan
+from holdfast.core.plan import PLANNED, make_plan
 from holdfast.core.predict import predict
-from holdfast.core.smoother import Sizes, Smoother
-from holdfast.data.dask import is_dask
+from holdfast.core.smoother import Smoother
 from holdfast.data.frames import make_frame
 from holdfast.exceptions import HoldOutError
 from holdfast.progress import report, shows_progress
-from holdfast.scores.metrics import in_words
-from holdfast.scores.scorers import decision_to_label_index
+from holdfast.scores.metric import printed
+from holdfast.scores.scorers import resolve_scoring
 from holdfast.scores.scoring import Scores, score_experiments
 from holdfast.splitters.base import Splitter
-from holdfast.splitters.cv import as_experiments, check_groups
+from holdfast.splitters.cv import check_groups
 
 __all__ = ["NestedPredictions", "Way", "nested"]
 
@@ -49,7 +49,7 @@ Way = Literal["unions", "without"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NestedPredictions:
+class NestedPredictions(TestedRows):
     """Predictions of outer rows by models whose penalty was chosen without them.
 
     Attributes
@@ -93,29 +93,17 @@ class NestedPredictions:
     frames: str | None = None
 
     def __repr__(self) -> str:
-        name, shown = in_words(self.objective.scoring.name)
-        score, best = (float(shown(np.mean(x))) for x in (self.score(), self.best_score))
+        shown = printed(self.objective.scoring.name)
+        score, best = (float(shown.of(np.mean(x))) for x in (self.score(), self.best_score))
         return (
-            f"<nested {name} {score:.4g} over {len(self.experiments)} outer experiments; "
-            f"best_score_ is {name} {best:.4g}>"
+            f"<nested {shown.label} {score:.4g} over {len(self.experiments)} outer experiments; "
+            f"best_score_ is {shown.label} {best:.4g}>"
         )
 
     @property
-    def rows(self) -> IntArray:
-        """Test rows of all outer experiments laid end to end, shape (k,)."""
-        return self.experiments.test.values
-
-    @property
-    def predictions(self) -> list[FloatArray]:
-        """Predictions of each outer experiment, a list of arrays (rows, targets)."""
-        return [self.values[start:stop] for start, stop in pairwise(self.experiments.test.ptr)]
-
-    def labels(self) -> NDArray[Any]:
-        """Return predicted class labels of a classifier, shape (k,)."""
-        classes = self.objective.classes
-        if classes is None:
-            raise HoldOutError("labels() is for classifiers; these are predictions of a regressor.")
-        return np.asarray(classes[decision_to_label_index(self.values)])
+    def classes(self) -> NDArray[Any] | None:  # type: ignore[override]  # what it is made of
+        """Class labels of a classifier."""
+        return self.objective.classes
 
     def score(self, scoring: Any = None, *, pooled: bool | None = None) -> float | FloatArray:
         """Return the score of rows whose model was chosen without them.
@@ -135,7 +123,7 @@ class NestedPredictions:
         """
         objective, scorer = self.objective, self.objective.scoring
         if scoring is not None:
-            scorer = objective.scoring.other(scoring)
+            scorer = resolve_scoring(scoring, classes=objective.classes)
         scorer.refuse_density("nested")
         scores = score_experiments(
             scorer,
@@ -292,14 +280,8 @@ def _split_again(fitted: Fitted, held: IntArray) -> Experiments:
         cv = cv.among(left)
         splits = cv is not None
     if splits:
-        found = as_experiments(
-            cv,
-            left.size,
-            X=None if is_dask(training.X) else training.X[left],
-            y=training.labels[left],
-            groups=None if training.groups is None else training.groups[left],
-            classifier=fitted.objective.classes is not None,
-        )
+        classes = fitted.objective.classes
+        found = training.experiments_of(cv, training.groups, classes, left)
         out, test = found.held_out, found.test
         return Experiments(Ragged(left[out.values], out.ptr), Ragged(left[test.values], test.ptr))
     experiments = training.experiments
@@ -342,7 +324,7 @@ class _Outer:
         """Return the better of a rival and this kernel at its best penalty."""
         fitted, model = self.fitted, self.fitted.model
         smoother: Smoother | None = None
-        if way != "unions" and self._may_leave(way):
+        if way == "without" or (way is None and self._leaves()):
             smoother = model.smoother.on_remaining_rows(self.task.held[0], self.task.removed[0])
         predict: Callable[[FloatArray], FloatArray] = partial(model.held_out, self.task)
         if smoother is not None:
@@ -363,45 +345,15 @@ class _Outer:
             values=at_own_penalty(predict, choice.alpha, fitted.training.Y.shape[1]),
         )
 
-    # -- which way ---------------------------------------------------------------------------------
+    def _leaves(self) -> bool:
+        """Return whether the outer rows leave the smoother, if they can.
 
-    def _may_leave(self, way: Way | None) -> bool:
-        """Return whether the smoother without the outer rows is possible, and wanted or cheap."""
-        if self.fitted.training.reselects:
-            return False  # every inner experiment has a basis of its own
-        if way == "without":
-            return True
-        if self.fitted.training.path not in ("auto", *PLANNED):
-            return False
-        together, own = self.seconds()
-        return own <= together
-
-    def seconds(self) -> tuple[float, float]:
-        """Return what the two ways would take, as the plan would count it."""
-        sizes = self.fitted.model.smoother.sizes(self.task)
-        held = self.inner.held_out.sizes.astype(float)
-        test = self.inner.test.sizes.astype(float)
-        removed = np.zeros(len(self.inner))
-        outside = float(self.task.held[0].size)
-        together = self._seconds(sizes, held + outside, removed, test)
-        p = sizes.p - self.task.removed[0].size
-        build = (1.5 * sizes.m * p**2) / GEMM + 4.0 * sizes.m * p * TOUCH
-        if sizes.form == "kernel":
-            p, build = sizes.m - int(outside), 0.0
-        disjoint = int(np.bincount(self.inner.held_out.values, minlength=1).max()) <= 1
-        own = replace(
-            sizes,
-            m=sizes.m if sizes.form == "features" else p,
-            p=p,
-            factorised=False,
-            summed=disjoint and len(self.inner) * p <= sizes.m,
-        )
-        return together, build + self._seconds(own, held, removed, test)
-
-    def _seconds(self, sizes: Sizes, h: FloatArray, e: FloatArray, t: FloatArray) -> float:
-        training = self.fitted.training
-        costs = [estimate(path, sizes, h, e, t, training.alphas.size) for path in PLANNED]
-        return min(c.seconds for c in costs if training.path in ("auto", c.path))
+        A spectrum of its own, about 14 p³ operations, beside the systems of all unions.
+        """
+        training, p = self.fitted.training, float(self.fitted.model.smoother.order)
+        rows = np.minimum(self.inner.held_out.sizes + float(self.task.held[0].size), p)
+        possible = training.path in ("auto", *PLANNED) and not training.reselects
+        return possible and 14.0 * p**3 <= training.alphas.size * float((rows**3).sum())
 
     # -- the two ways ------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ without two folds is a held-out model: sums of Gram matrices again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,20 +15,11 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.fitted import Fitted
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.exceptions import HoldOutError, InvalidInputError
+from holdfast.exceptions import InvalidInputError
 from holdfast.progress import report
+from holdfast.scores.errors import Estimate
 
-__all__ = ["Estimate", "nested_estimate", "partitions", "planned_seconds", "random_folds"]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over rows (c,) with its standard error."""
-
-    mean: FloatArray
-    standard_error: FloatArray
-    bias: FloatArray
-    inflation: FloatArray
+__all__ = ["nested_estimate", "partitions", "planned_seconds", "random_folds"]
 
 
 def random_folds(fitted: Fitted, n_splits: int, seed: Sequence[int]) -> list[IntArray]:
@@ -70,10 +60,10 @@ def partitions(
 
 def planned_seconds(by: Fitted, models: Sequence[Fitted], K: int, n_partitions: int) -> float:
     """Return about how long random partitions of `by` take: the same on every machine."""
-    made = Ragged.from_arrays(_sets(random_folds(by, K, [0, 0]), list(combinations(range(K), 2))))
+    made, _ = _experiments(random_folds(by, K, [0, 0]))
     seconds = 0.0
     for model in models:
-        tasks = model.model.tasks(Experiments(made, made))
+        tasks = model.model.tasks(made)
         plan = model.model.plan(tasks, np.unique(model.alphas).size, n_partitions)
         seconds += sum(cost.seconds for cost in plan.costs if cost.path == plan.path)
     return n_partitions * seconds
@@ -103,76 +93,43 @@ def nested_estimate(
             f'method="nested" needs n_splits of at least 3, to leave two folds out; got {K}.',
             argument="method",
         )
-    pairs = list(combinations(range(K), 2))
-    inner: list[FloatArray] = []  # for each outer fold: the mean of the inner values,
-    outer: list[FloatArray] = []  # the variance of the mean of its own, …
-    squares: list[FloatArray] = []
-    plain: list[FloatArray] = []
-    whole: list[FloatArray] = []
+    whole = []  # of each partition: the mean over all rows
+    folds = []  # of each fold k: mean and variance on the rows outside, and on its own rows
     for n in range(n_partitions):  # one by one: its folds are what all its sets are made of
-        folds = random_folds(fitted, K, [seed, n])
-        made = Ragged.from_arrays(_sets(folds, pairs))
-        tested, source, values = predict(Experiments(made, made))
-        of = _by_model(tested, source, values, K, pairs, folds)
-        rows, predictions = zip(*(of[k, k] for k in range(K)), strict=True)
-        whole.append(mean_and_variance(np.concatenate(predictions), np.concatenate(rows))[0])
+        made, pair = _experiments(random_folds(fitted, K, [seed, n]))
+        tested, source, values = predict(made)
+        rows, (one, other) = tested.test.values, pair[source[tested.test.owners]].T
+        fold = np.full(fitted.training.weights.size, -1)
+        fold[rows[one == other]] = one[one == other]
+        # Each prediction is of a row in fold `own`, by the model without that and fold `without`.
+        own = fold[rows]
+        without = np.where(own == one, other, one)
+        single = own == without
+        whole.append(mean_and_variance(values[single], rows[single])[0])
         for k in range(K):
-            others = [of[j, k] for j in range(K) if j != k]
-            in_mean, in_variance = mean_and_variance(
-                np.concatenate([p for _, p in others]), np.concatenate([r for r, _ in others])
-            )
-            out_mean, out_variance = mean_and_variance(of[k, k][1], of[k, k][0])
-            inner.append(in_mean)
-            outer.append(out_variance)
-            squares.append(np.square(in_mean - out_mean))
-            plain.append(in_variance)
+            outside, inside = (without == k) & ~single, (without == k) & single
+            inner = mean_and_variance(values[outside], rows[outside])
+            folds.append((*inner, *mean_and_variance(values[inside], rows[inside])))
         report(n + 1, n_partitions, "random partitions")
+    in_mean, plain, out_mean, outer = np.array(folds).swapaxes(0, 1)
     if np.isnan(outer).any():
         raise InvalidInputError(
             "every fold needs at least two rows, or groups, to have an error of its own. Use "
             "fewer n_splits.",
             argument="n_splits",
         )
-    ncv, cv = np.mean(inner, axis=0), np.mean(whole, axis=0)
+    ncv, cv = in_mean.mean(axis=0), np.mean(whole, axis=0)
     bias = (1.0 + (K - 2) / K) * (ncv - cv)
-    base = np.mean(plain, axis=0)  # of (K − 1)/K of the rows
-    excess = np.maximum(np.mean(squares, axis=0) - np.mean(outer, axis=0), 0.0)
+    base = plain.mean(axis=0)  # of (K − 1)/K of the rows
+    excess = np.maximum((np.square(in_mean - out_mean) - outer).mean(axis=0), 0.0)
     ratio = np.divide(excess, base, out=np.ones_like(base), where=base > 0)
     inflation = np.clip(np.sqrt(ratio), 1.0, np.sqrt(K))
-    return Estimate(ncv - bias, np.sqrt(base * (K - 1) / K) * inflation, bias, inflation)
+    se = np.sqrt(base * (K - 1) / K) * inflation
+    return Estimate(ncv - bias, se, bias=bias, inflation=inflation)
 
 
-def _sets(folds: list[IntArray], pairs: list[tuple[int, int]]) -> list[IntArray]:
-    """Return the folds, and the unions of two."""
-    return [*folds, *(np.concatenate([folds[i], folds[j]]) for i, j in pairs)]
-
-
-def _by_model(
-    tested: Experiments,
-    source: IntArray,
-    values: FloatArray,
-    K: int,
-    pairs: list[tuple[int, int]],
-    folds: list[IntArray],
-) -> dict[tuple[int, int], tuple[IntArray, FloatArray]]:
-    """Return (test rows, predictions) of fold i by the model without folds i and j."""
-    fold_of = np.empty(max(int(rows.max()) for rows in folds) + 1, dtype=np.int64)
-    for k, rows in enumerate(folds):
-        fold_of[rows] = k
-    place = {int(number): j for j, number in enumerate(source)}
-    ptr, rows_of = tested.test.ptr, tested.test
-    found = {}
-    for number, (i, j) in enumerate([*((k, k) for k in range(K)), *pairs]):
-        at = place.get(number)
-        if at is None:  # held_out_basis="skip" left nothing to test
-            raise HoldOutError(
-                "a fold of a random partition has no row to test: all its rows are basis rows. "
-                "Use fewer n_splits.",
-                argument="n_splits",
-            )
-        rows, part = rows_of[at], values[ptr[at] : ptr[at + 1]]
-        mine = fold_of[rows] == i
-        found[i, j] = rows[mine], part[mine]
-        if i != j:
-            found[j, i] = rows[~mine], part[~mine]
-    return found
+def _experiments(folds: list[IntArray]) -> tuple[Experiments, IntArray]:
+    """Return experiments without one fold, and without two; which folds (n, 2) each is without."""
+    pairs = list(combinations(range(len(folds)), 2))
+    made = Ragged.from_arrays([*folds, *(np.append(folds[i], folds[j]) for i, j in pairs)])
+    return Experiments(made, made), np.array([*((k, k) for k in range(len(folds))), *pairs])

@@ -7,7 +7,6 @@ block of permutations at a time and reduced to scores at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,12 +19,12 @@ from holdfast.answers.fitted import Estimator, Fitted
 from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.models import HeldOutModels
 from holdfast.core.plan import PLANNED, estimate
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
+from holdfast.data.values import seed_of, whole_number
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.progress import report, shows_progress
 from holdfast.scores.choice import TIE
-from holdfast.scores.metrics import in_words
+from holdfast.scores.metric import printed
+from holdfast.scores.scoring import Scores
 from holdfast.scores.units import codes_of, overlapping, steps_of
 from holdfast.splitters.cv import check_groups
 
@@ -33,6 +32,9 @@ __all__ = ["PermutationTest", "Shuffle", "permutation_test"]
 
 #: Doubles of held-out predictions that are there at once.
 BLOCK_DOUBLES = 2**24
+#: Permutations that share what depends on the penalty alone, if predictions of fewer penalties at
+#: once make room for them.
+TOGETHER = 32
 
 _NOTHING_CHANGES_PLACES = (
     "permutation_test does not know which targets may change places: the experiments of this model "
@@ -67,14 +69,14 @@ class PermutationTest:
     exchanged: str = "rows"
 
     def __repr__(self) -> str:
-        name, shown = in_words(self.scoring)
+        shown, better = printed(self.scoring), (self.null_scores >= self.score).sum(axis=0)
         p, score, better = (
             np.array2string(np.asarray(x), precision=4)
-            for x in (self.p_value, shown(self.score), (self.null_scores >= self.score).sum(axis=0))
+            for x in (self.p_value, shown.of(self.score), better)
         )
         return (
-            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach {name} "
-            f"{score}: p = {p}>"
+            f"<{better} of {len(self.null_scores)} permutations ({self.exchanged}) reach "
+            f"{shown.label} {score}: p = {p}>"
         )
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
@@ -145,53 +147,108 @@ def permutation_test(
     0.01
     """
     fitted = estimator._fitted_state()
-    training, Y = fitted.training, fitted.training.Y
-    m, count = training.weights.size, whole_number("n_permutations", n_permutations)
+    m, count = fitted.training.weights.size, whole_number("n_permutations", n_permutations)
     shuffle = Shuffle.of(
         fitted,
         None if within is None else check_groups(within, m),
         None if groups is None else check_groups(groups, m),
         seed_of(random_state),
     )
-    best_score = fitted.score
-    values, null = np.full(count, -np.inf), np.empty((count, *np.shape(best_score)))
+    best_score = np.asarray(fitted.score)
+    values, null = np.full(count, -np.inf), np.empty((count, *best_score.shape))
     for _, kernel in fitted.kernels():
-        tasks, alphas = kernel.model.tasks(training.experiments), kernel.training.alphas
-        one = alphas.size * tasks.test.values.size * Y.shape[1]
-        predict = _predictor(kernel, tasks, count * Y.shape[1])
-        models = None
-        if fitted.objective.scoring.density:
-            models = kernel.model.held_models(tasks, alphas[:1])
-        for block in _blocks(count, BLOCK_DOUBLES // one):
+        asked = _Asked.of(kernel, count)
+        for start in range(0, count, asked.columns):
+            block = slice(start, min(start + asked.columns, count))
             orders = [shuffle.order(number) for number in range(block.start, block.stop)]
-            found, scores = _scores(kernel, predict, tasks, orders, models)
+            found, scores = asked.scores(orders)
             better = found > values[block]
             values[block] = np.where(better, found, values[block])
             null[block] = np.where(better.reshape(-1, *[1] * (null.ndim - 1)), scores, null[block])
             report(block.stop, count, "permutations")
-    threshold = np.asarray(best_score) - TIE * np.abs(best_score)
-    p = (1.0 + (null >= threshold).sum(axis=0)) / (1.0 + count)
+    p = (1.0 + (null >= best_score - TIE * np.abs(best_score)).sum(axis=0)) / (1.0 + count)
     name = fitted.objective.scoring.name
     return PermutationTest(p if p.ndim else float(p), fitted.score, null, name, shuffle.name)
 
 
-def _predictor(fitted: Fitted, tasks: Tasks, columns: int) -> Callable[[FloatArray], FloatArray]:
-    """Return a function from targets (m, c) to held-out predictions (a, k, c)."""
-    model, alphas = fitted.model, fitted.training.alphas
-    path = _path(fitted, tasks, columns)
-    if path == "spectral":
-        model.smoother.factor(float(alphas.min()))  # copies with other targets share it
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """One kernel that is asked for the scores of permuted targets.
 
-    def predict(Y: FloatArray) -> FloatArray:
-        other = model.with_targets(Y)
-        if other is None:
+    Attributes
+    ----------
+    fitted : Fitted
+    tasks : Tasks
+    path : str
+    models : HeldOutModels or None
+        For scores of the distribution of held-out targets.
+    columns, penalties : int
+        How many permutations, and penalties, held-out predictions are there of at once.
+    """
+
+    fitted: Fitted
+    tasks: Tasks
+    path: str
+    models: HeldOutModels | None
+    columns: int
+    penalties: int
+
+    @classmethod
+    def of(cls, fitted: Fitted, count: int) -> _Asked:
+        """Return a kernel that will be asked for so many permutations."""
+        training, objective = fitted.training, fitted.objective
+        tasks = fitted.model.tasks(training.experiments)
+        a, v, k = training.alphas.size, training.Y.shape[1], tasks.test.values.size
+        path, models = _path(fitted, tasks, count * v), None
+        if objective.scoring.density:
+            models = fitted.model.held_models(tasks, training.alphas[:1])
+        room, penalties = max(1, BLOCK_DOUBLES // (k * v)), a
+        if path == "spectral":
+            fitted.model.smoother.factor(float(training.alphas.min()))  # shared by all copies
+            if objective.rule == "best" and models is None:
+                penalties = max(1, min(a, room // min(count, TOGETHER)))
+        blocks = -(-count // max(1, room // penalties))  # of nearly equal size
+        return cls(fitted, tasks, path, models, -(-count // blocks), penalties)
+
+    def scores(self, orders: list[IntArray]) -> tuple[FloatArray, FloatArray]:
+        """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
+        fitted, objective, training = self.fitted, self.fitted.objective, self.fitted.training
+        (m, v), alphas, index = training.Y.shape, training.alphas, np.stack(orders, axis=1)
+        model = fitted.model.with_targets(training.Y[index].reshape(m, -1))
+        if model is None:
             raise NotSupportedError(
                 "permutation_test needs the rows in memory; this model was fitted on a Dask "
                 "collection. Fit it on X.compute()."
             )
-        return other.held_out(tasks, alphas, path)
-
-    return predict
+        judged = self.tasks
+        if objective.pooled and objective.rule == "best" and self.models is None:
+            # Single experiments are not needed.
+            rows = self.tasks.test.values
+            judged = replace(judged, test=Ragged(rows, np.array([0, rows.size])))
+        single = v == 1 and objective.classes is None
+        if single:  # permutations are the targets of one call
+            whole = fitted.changed(labels=training.labels[:, 0][index])
+            each = [replace(whole, objective=replace(objective, per_target=True))]
+        else:
+            each = [fitted.changed(labels=training.labels[order]) for order in orders]
+        parts: list[list[Scores]] = [[] for _ in each]
+        for start in range(0, alphas.size, self.penalties):
+            some = alphas[start : start + self.penalties]
+            values = np.split(model.held_out(self.tasks, some, self.path), len(each), axis=2)
+            for part, one, own in zip(parts, each, values, strict=True):
+                part.append(one.scores(own, judged, self.models))
+        compared, final = [], []
+        for part, one in zip(parts, each, strict=True):
+            scores = Scores.joined(part)
+            best = one.objective.choose(scores, alphas, "best").score
+            compared.append(best if single else np.mean(best))
+            final.append(
+                best if objective.rule == "best" else one.objective.choose(scores, alphas).score
+            )
+        if not single:
+            return np.array(compared), np.array(final)
+        own_score = np.ravel(final[0])
+        return np.ravel(compared[0]), own_score[:, None] if objective.per_target else own_score
 
 
 def _path(fitted: Fitted, tasks: Tasks, columns: int) -> str:
@@ -204,46 +261,6 @@ def _path(fitted: Fitted, tasks: Tasks, columns: int) -> str:
     costs = [estimate(path, sizes, h, e, t, training.alphas.size) for path in PLANNED]
     # A factor for each penalty would be made again for every block.
     return min((c for c in costs if c.path != "cholesky"), key=lambda cost: cost.seconds).path
-
-
-def _scores(
-    fitted: Fitted,
-    predict: Callable[[FloatArray], FloatArray],
-    tasks: Tasks,
-    orders: list[IntArray],
-    models: HeldOutModels | None,
-) -> tuple[FloatArray, FloatArray]:
-    """Return what kernels are compared by (b,), and the best scores (b,) or (b, v)."""
-    objective, training = fitted.objective, fitted.training
-    (m, v), alphas = training.Y.shape, training.alphas
-    index = np.stack(orders, axis=1)  # (m, b)
-    values = predict(training.Y[index].reshape(m, -1))  # (a, k, b v)
-    if objective.pooled and objective.rule == "best" and models is None:
-        k = tasks.test.values.size  # single experiments are not needed
-        tasks = replace(tasks, test=Ragged(tasks.test.values, np.array([0, k])))
-    if v == 1 and objective.classes is None:  # permutations are the targets of one call
-        each = replace(objective, per_target=True)
-        all_of = replace(fitted.changed(labels=training.labels[:, 0][index]), objective=each)
-        several = all_of.scores(values, tasks, models)
-        best = np.atleast_1d(each.choose(several, alphas, "best").score)
-        final = (
-            best if objective.rule == "best" else np.atleast_1d(each.choose(several, alphas).score)
-        )
-        return best, final.reshape(-1, 1) if objective.per_target else final
-    found, scores = [], []
-    for b, order in enumerate(orders):
-        mine = fitted.changed(labels=training.labels[order])
-        one = mine.scores(values[:, :, b * v : (b + 1) * v], tasks, models)
-        found.append(fitted.value(one))
-        scores.append(objective.choose(one, alphas).score)
-    return np.array(found), np.array(scores)
-
-
-def _blocks(count: int, most: int) -> Iterator[slice]:
-    """Yield slices of nearly equal size, none longer than `most`."""
-    step = -(-count // max(1, -(-count // max(1, most))))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from holdfast._typing import AnyArray, FloatArray
+from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.answers.trend import Trend
 from holdfast.core.data import Unpenalised
-from holdfast.core.experiments import Experiments, Policy
+from holdfast.core.experiments import Experiments, Policy, Ragged
+from holdfast.core.gaussian import SecondMoments
+from holdfast.data.dask import is_dask
 from holdfast.scores.choice import Choice, choose
-from holdfast.scores.scorers import Scoring
-from holdfast.scores.scoring import Scores
+from holdfast.scores.metric import Metric
+from holdfast.scores.scoring import Scores, score_experiments
+from holdfast.splitters.cv import as_experiments
 
 __all__ = ["Objective", "TrainingData"]
 
@@ -94,25 +98,42 @@ class TrainingData:
         return Unpenalised.of(Z, self.weights, self.trend.all_names, self.trend)
 
     @property
-    def on_basis(self) -> bool:
-        """Whether the model is expanded in some basis rows, and not in all rows."""
-        return self.basis is not None
+    def n_features(self) -> int | None:
+        """The number of columns of X; None where rows are objects."""
+        return self.X.shape[1] if self.X.ndim == 2 else None
 
     @cached_property
     def coded(self) -> bool:
         """Whether every target is −1 or +1: classes, or labels."""
         return bool((np.abs(self.Y) == 1.0).all())
 
-    @property
+    @cached_property
     def constant(self) -> bool:
         """Whether the targets do not vary over the training rows and the bias is the model."""
-        seen = self.Y[self.weights > 0]
-        return self.bias and bool((seen == seen[:1]).all())
+        if not self.bias:
+            return False
+        seen = self.Y if self.weights.all() else self.Y[self.weights > 0]
+        return bool((seen == seen[:1]).all())
 
     @property
     def reselects(self) -> bool:
         """Whether each experiment chooses basis rows of its own."""
-        return self.on_basis and self.policy == "reselect"
+        return self.basis is not None and self.policy == "reselect"
+
+    def experiments_of(
+        self,
+        cv: Any,
+        groups: AnyArray | None,
+        classes: AnyArray | None,
+        rows: IntArray | None = None,
+    ) -> Experiments:
+        """Return the experiments that `cv` stands for on all rows, or on some alone."""
+        X, y = None if is_dask(self.X) else self.X, self.labels
+        if rows is not None:
+            X, y = None if X is None else X[rows], y[rows]
+            groups = None if groups is None else groups[rows]
+        classifier = classes is not None
+        return as_experiments(cv, len(y), X=X, y=y, groups=groups, classifier=classifier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +142,7 @@ class Objective:
 
     Attributes
     ----------
-    scoring : Scoring
+    scoring : Metric
     pooled : bool
         Whether all held-out predictions are scored together, or each experiment by itself.
     rule : {"best", "1se"}
@@ -131,7 +152,7 @@ class Objective:
         What the experiments come from, as it was given.
     """
 
-    scoring: Scoring
+    scoring: Metric
     pooled: bool = True
     rule: str = "best"
     per_target: bool = False
@@ -141,6 +162,32 @@ class Objective:
     def classes(self) -> AnyArray | None:
         """Class labels, or None for regression."""
         return self.scoring.classes
+
+    def scores(
+        self,
+        training: TrainingData,
+        values: FloatArray,
+        test: Ragged,
+        *,
+        columns: slice | list[int] = slice(None),
+        moments: Callable[[], SecondMoments] | None = None,
+    ) -> Scores:
+        """Return the scores of predictions (a, k, v) of test rows, of some targets or all.
+
+        Scores of a distribution need the moments of the test rows.
+        """
+        labels = training.labels
+        return score_experiments(
+            self.scoring,
+            values,
+            test.values,
+            test.ptr,
+            labels if labels.ndim == 1 else labels[:, columns],
+            training.score_weights,
+            training.groups,
+            each_target=self.per_target,
+            moments=moments,
+        )
 
     def choose(self, scores: Scores, alphas: FloatArray, rule: str | None = None) -> Choice:
         """Return the chosen penalty, by the rule of the model unless another is named."""

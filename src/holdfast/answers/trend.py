@@ -24,7 +24,6 @@ __all__ = [
     "Trend",
     "make_trend",
     "parted",
-    "refuse_matrix",
     "trend_of",
     "trend_values",
 ]
@@ -74,19 +73,28 @@ class Trend:
         return ("intercept", *named) if self.bias else named
 
 
-def make_trend(trend: Any, X: Any, names: Iterable[str] | None, *, bias: bool) -> Trend | None:
-    """Return the trend that a user asks for, or None.
+def make_trend(
+    trend: Any, X: Any, kernels: Iterable[Any], names: Iterable[str] | None, *, bias: bool
+) -> Trend:
+    """Return the trend that a user asks for.
 
     Parameters
     ----------
-    trend : None, "linear", list of columns or callable
+    trend : "linear", list of columns or callable
     X : rows, checked
+    kernels : iterable of kernels
+        A kernel matrix is refused: its columns are rows of the data.
     names : iterable of str or None
         Names of the columns of X, if they have any.
     bias : bool
     """
-    if trend is None:
-        return None
+    if any(isinstance(kernel, Precomputed) for kernel in kernels):
+        raise NotSupportedError(
+            'trend needs rows to make its columns from; kernel="precomputed" has a kernel matrix '
+            "only. Pass rows that hold the columns of the trend, with a kernel object or a "
+            "function as the kernel.",
+            argument="trend",
+        )
     known = None if names is None else [str(name) for name in names]
     if not callable(trend):
         columns = _numbers(trend, X, known)
@@ -95,17 +103,6 @@ def make_trend(trend: Any, X: Any, names: Iterable[str] | None, *, bias: bool) -
     sample = gather(X, slice(0, FEW_ROWS)) if is_dask(X) else X
     count = _checked(trend(sample), sample.shape[0], None).shape[1]
     return Trend(bias, None, trend, tuple(str(j) for j in range(count)))
-
-
-def refuse_matrix(trend: Any, kernels: Iterable[Any]) -> None:
-    """Refuse a trend of a kernel matrix, whose columns are rows of the data."""
-    if trend is not None and any(isinstance(kernel, Precomputed) for kernel in kernels):
-        raise NotSupportedError(
-            'trend needs rows to make its columns from; kernel="precomputed" has a kernel matrix '
-            "only. Pass rows that hold the columns of the trend, with a kernel object or a "
-            "function as the kernel.",
-            argument="trend",
-        )
 
 
 def trend_values(X: Any, constants: tuple[Trend, FloatArray]) -> FloatArray:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.answers.fitted import Estimator, Fitted
-from holdfast.answers.rows import expanded_in
+from holdfast.answers.model import expanded_in
 from holdfast.answers.trend import parted
 from holdfast.core.experiments import HoldOut
 from holdfast.core.models import HeldOutModels, predict_with
@@ -142,7 +142,7 @@ def coef_without(
         expanded_in(fitted.model.basis, training.weights.size).size,
         models.tasks.removed[0],
     )
-    gone = removed if training.on_basis else models.tasks.held[0]
+    gone = removed if training.basis is not None else models.tasks.held[0]
     if len(fit.dual) < n:  # refitted, on the basis that is left
         dual = np.zeros((n, fit.dual.shape[1]))
         dual[np.delete(np.arange(n), removed)] = fit.dual

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.app.reading import Table
-from holdfast.app.words import BadData, BadOption, count, listed, number, percent, quoted
+from holdfast.app.words import BadData, BadOption, count, listed, percent, quoted
+from holdfast.displays.words import number
 
 __all__ = ["Suspicion", "Task", "make_preparation", "make_task", "suspicions"]
 

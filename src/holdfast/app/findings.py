@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.app.fitting import Answer, Contrast
-from holdfast.app.words import count, listed, number, percent, quoted, safe, seconds
+from holdfast.app.words import count, listed, percent, quoted, safe, seconds
+from holdfast.displays.words import number
 
 __all__ = ["Findings", "Note", "TableOf", "findings_of", "terminal"]
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from holdfast.app.columns import Task
 from holdfast.app.holding import Holding
-from holdfast.app.words import BadOption, number, percent
+from holdfast.app.words import BadOption, percent
+from holdfast.displays.words import number
 
 __all__ = ["Measure", "last_value", "loss_of", "naive_predictions", "probabilities"]
 

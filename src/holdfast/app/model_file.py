@@ -179,7 +179,8 @@ def predict(
 
 def _score(table: Any, content: dict[str, Any], predicted: Any) -> list[str]:
     """Say how far off the predictions are, where the file holds the truth."""
-    from holdfast.app.words import number, percent
+    from holdfast.app.words import percent
+    from holdfast.displays.words import number
 
     target = content["target"]
     if target not in table.frame.columns or table.frame[target].isna().all():

@@ -353,7 +353,7 @@ def _columns(answer: Answer) -> Chart:
 
 
 def _plus(value: float) -> str:
-    from holdfast.app.words import number
+    from holdfast.displays.words import number
 
     return f"+{number(value, 2)}" if value > 0 else "0"
 

@@ -1,4 +1,4 @@
-"""Numbers, names and lists as people read them; and the two ways in which a command is refused."""
+"""Counts, names and lists as people read them; and the two ways in which a command is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ __all__ = [
     "Refusal",
     "count",
     "listed",
-    "number",
     "percent",
     "quoted",
     "safe",
@@ -61,20 +60,6 @@ def _escape(character: str) -> str:
 def quoted(name: Any) -> str:
     """Return the name of a column, or a value, in quotation marks."""
     return f"“{safe(name)}”"
-
-
-def number(value: float, digits: int = 3) -> str:
-    """Return a number with about so many digits, without an exponent where it is short."""
-    if not math.isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    exponent = math.floor(math.log10(abs(value)))
-    if not -4 <= exponent < 7:
-        mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-        return f"{mantissa}e{int(power)}"
-    text = f"{value:,.{max(0, digits - 1 - exponent)}f}"
-    return text if abs(float(text.replace(",", ""))) > 0 else "0"
 
 
 def percent(share: float) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.data.numbers import is_number
+from holdfast.data.values import is_number
 from holdfast.exceptions import HoldfastWarning, InvalidInputError
 
 if TYPE_CHECKING:

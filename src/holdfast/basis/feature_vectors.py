@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import SQRT_EPS, Pool, Selector, how_many
 from holdfast.basis.pivoted_cholesky import Residual
-from holdfast.data.numbers import check_positive, whole_number
+from holdfast.data.values import check_positive, whole_number
 from holdfast.exceptions import KernelError
 
 _EPS = float(np.finfo(np.float64).eps)

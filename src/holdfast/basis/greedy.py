@@ -16,7 +16,7 @@ import numpy as np
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import Pool, Selector, how_many, warn_short
 from holdfast.basis.growing import Additions, GrowingModel
-from holdfast.data.numbers import check_choice, check_positive, whole_number
+from holdfast.data.values import check_choice, check_positive, whole_number
 from holdfast.exceptions import InvalidInputError
 
 

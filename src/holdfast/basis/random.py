@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast._typing import IntArray
 from holdfast.basis.base import Pool, Selector, SizedSelector, how_many
-from holdfast.data.numbers import whole_number
+from holdfast.data.values import whole_number
 from holdfast.exceptions import InvalidInputError
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from holdfast.data.values import LARGEST, require_numbers
 from holdfast.data.watched import compute
 from holdfast.exceptions import InvalidInputError, MissingDependencyError
 
-__all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows"]
+__all__ = ["as_dask_rows", "gather", "is_dask", "local", "on_rows", "parts_here"]
 
 
 #: More chunks than this, of fewer bytes on average, are put together.
@@ -31,13 +31,24 @@ def local(values: Any) -> Any:
     return compute(values)[0] if is_dask(values) else values
 
 
-def gather(X: Any, rows: slice | ArrayLike) -> AnyArray:
-    """Return rows of a Dask array, in the order asked for, as an array on the client."""
+def gather(X: Any, rows: slice | ArrayLike) -> Any:
+    """Return some rows here, in the order asked for: those of a Dask array become an array."""
     index = row_index(rows, X.shape[0])
+    if not is_dask(X):
+        return X[index]
     if isinstance(index, slice):
         return np.asarray(compute(X[index])[0])
     wanted, back = np.unique(index, return_inverse=True)  # Dask takes rows best in their order
     return np.asarray(compute(X[wanted])[0])[back]
+
+
+def parts_here(X: Any) -> Iterator[Any]:
+    """Yield rows that are here: the chunks of a Dask array one after the other, or all rows."""
+    if not is_dask(X):
+        yield X
+        return
+    for chunk in X.to_delayed().ravel():
+        yield np.asarray(chunk.compute())
 
 
 def on_rows(

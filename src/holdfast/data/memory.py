@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import time
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 
 from holdfast.exceptions import InvalidInputError
 
@@ -28,7 +29,13 @@ _TOLD = (
 
 
 def available_bytes() -> float:
-    """Return how much memory this process may still take, according to the system."""
+    """Return how much memory this process may still take, read at most once a second."""
+    return _available(int(time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _available(_second: int) -> float:
+    """Return how much memory there is, according to the system."""
     found = []
     for path, name, unit, used in _told():
         total = _number(path, name)

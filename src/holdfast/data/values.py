@@ -1,4 +1,4 @@
-"""Values that NumPy would take silently: an error or a warning in one sentence.
+"""Checks of what users pass: values, numbers, words, labels, seeds; each error is one sentence.
 
 `numpy.asarray` drops the mask of a masked array, turns dates into counts of some unit, reads the
 text "1_000" as a thousand and, on the way to float64, drops imaginary parts. Everything that a user
@@ -9,15 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import date, time, timedelta
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-from holdfast._typing import AnyArray
+from holdfast._typing import AnyArray, BoolArray
 from holdfast.exceptions import HoldfastWarning, InputTypeError, InvalidInputError, warn
 
-__all__ = ["LARGEST", "refuse_large", "refuse_masked", "require_numbers", "warn_of_small"]
+__all__ = [
+    "LARGEST",
+    "check_choice",
+    "check_labels",
+    "check_level",
+    "check_positive",
+    "is_number",
+    "refuse_large",
+    "refuse_masked",
+    "require_numbers",
+    "seed_of",
+    "warn_of_small",
+    "whole_number",
+]
 
 #: The largest size of a number: the sum of a hundred million squares of such is still finite.
 LARGEST = 1e150
@@ -194,14 +209,140 @@ def refuse_large(name: str, low: float, high: float) -> None:
         )
 
 
-def warn_of_small(name: str, low: float, high: float) -> None:
-    """Warn of numbers whose squares vanish, given the smallest and the largest of them."""
-    size = max(-low, high)
-    if 0.0 < size < SMALLEST:
-        warn(
-            f"{name} holds numbers of size up to {size:.3g} only, whose squares are zero in double "
-            "precision: most kernels see all rows as one. Multiply it by a constant such as "
-            f"{10.0 ** -np.ceil(np.log10(size)):.0e}.",
-            HoldfastWarning,
+def warn_of_small(name: str, size: float) -> None:
+    """Warn of numbers of at most this size, whose squares vanish."""
+    warn(
+        f"{name} holds numbers of size up to {size:.3g} only, whose squares are zero in double "
+        "precision: most kernels see all rows as one. Multiply it by a constant such as "
+        f"{10.0 ** -np.ceil(np.log10(size)):.0e}.",
+        HoldfastWarning,
+        argument=name,
+    )
+
+
+# -- numbers, words, labels and seeds --------------------------------------------------------------
+
+
+def is_number(value: object) -> bool:
+    """Return whether ``value`` is a real number; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """Return ``value`` as an int, or raise unless it is a whole number of at least ``least``."""
+    if isinstance(value, int | np.integer) and is_number(value) and value >= least:
+        return int(value)
+    raise InvalidInputError(
+        f"{name} must be a whole number, at least {least}; got {value!r}.", argument=name
+    )
+
+
+def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise unless ``value`` is one of the allowed words."""
+    if value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise InvalidInputError(f"{name} must be one of {words}; got {value!r}.", argument=name)
+
+
+def check_positive(name: str, value: object, *, zero: bool = False) -> float:
+    """Return ``value`` as a float, or raise unless it is a finite number above zero (or zero)."""
+    if is_number(value):
+        number = float(value)  # type: ignore[arg-type]  # is_number says so
+        if np.isfinite(number) and (number > 0 or (zero and number == 0)):
+            return number
+    bound = "zero or positive" if zero else "positive"
+    raise InvalidInputError(
+        f"{name} must be a finite {bound} number, got {value!r}.", argument=name
+    )
+
+
+def check_level(level: object) -> float:
+    """Return a confidence level as a float, or raise unless it lies between 0 and 1."""
+    if is_number(level) and 0.0 < level < 1.0:  # type: ignore[operator]  # a number
+        return float(level)  # type: ignore[arg-type]  # is_number says so
+    raise InvalidInputError(
+        f"level must lie between 0 and 1, such as 0.9; got {level!r}.", argument="level"
+    )
+
+
+def check_labels(name: str, labels: ArrayLike, n_rows: int) -> AnyArray:
+    """Return labels as an array with one comparable, known label per row.
+
+    Numbers, text, truth values, dates, or objects that can be sorted, called `name` in errors.
+    """
+    refuse_masked(name, labels)
+    try:
+        array = np.asarray(labels)
+    except ValueError:  # ragged
+        array = np.empty((0, 0), dtype=object)
+    if array.shape != (n_rows,):
+        raise InvalidInputError(
+            f"{name} must hold one label per row, shape ({n_rows},); got shape {array.shape}.",
             argument=name,
         )
+    if array.dtype.kind in "cV":
+        raise InvalidInputError(
+            f"{name} must hold labels that can be sorted; got dtype {array.dtype}. Use whole "
+            "numbers or text.",
+            argument=name,
+        )
+    missing = _missing(array)
+    if missing.any():
+        raise InvalidInputError(
+            f"{name} must hold a label for every row; got {int(missing.sum())} missing, the first "
+            f"in row {int(np.argmax(missing))}. Leave those rows out, or give them a label of "
+            "their own.",
+            argument=name,
+        )
+    if array.dtype.kind == "O":
+        _require_sortable(name, array)
+    return array
+
+
+def _missing(labels: AnyArray) -> BoolArray:
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    if labels.dtype.kind == "O":
+        return np.array([_is_missing(label) for label in labels], dtype=bool)
+    return np.zeros(labels.shape, dtype=bool)
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA has no truth value
+        return True
+
+
+def _require_sortable(name: str, labels: AnyArray) -> None:
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"{name} must hold labels that can be sorted; got labels of several types ({error}). "
+            "Use numbers or text throughout.",
+            argument=name,
+        ) from None
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from what scikit-learn's ``check_random_state`` takes, or a NumPy generator.
+
+    None: the next number of NumPy's global generator, which ``np.random.seed`` sets.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if random_state >= 0:
+            return int(random_state)
+    elif random_state is None or isinstance(random_state, np.random.RandomState):
+        from sklearn.utils import check_random_state
+
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    raise InvalidInputError(
+        "random_state must be None, a whole number from 0 up, a RandomState or a NumPy generator; "
+        f"got {random_state!r}.",
+        argument="random_state",
+    )

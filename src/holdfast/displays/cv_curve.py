@@ -1,17 +1,57 @@
-"""The cross-validation curve over the penalties."""
+"""The score over the penalties: what was best, what is within one standard error, the ends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from holdfast._typing import FloatArray
 from holdfast.displays.base import Display, band, check_fitted_estimator
-from holdfast.displays.curve_data import CVCurve, kernel_curves
+from holdfast.scores.choice import TIE, kernel_parts, largest_within
+from holdfast.scores.metric import Printed, printed
 
-__all__ = ["CVCurveDisplay"]
+if TYPE_CHECKING:
+    from holdfast.estimators.base import CrossValidatedKernelRidge
+
+__all__ = ["CVCurve", "CVCurveDisplay", "kernel_curves"]
+
+
+@dataclass(frozen=True, eq=False)
+class CVCurve:
+    """Held-out error (or score) over the grid of penalties, in the units it is shown in.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (a,)
+        The grid.
+    values : ndarray of shape (a,)
+        The shown error or score.
+    se : ndarray of shape (a,)
+        Its standard error; NaN where unknown.
+    scale : Printed
+        What is shown.
+    best : int
+        Index of the best value (the largest alpha among equals).
+    one_se : int or None
+        Index of the largest alpha within one standard error of the best.
+    """
+
+    alphas: FloatArray
+    values: FloatArray
+    se: FloatArray
+    scale: Printed
+    best: int
+    one_se: int | None
+
+    @property
+    def edge(self) -> str | None:
+        """Which end of the grid the best lies at: "smallest", "largest" or None."""
+        if len(self.alphas) < 2:
+            return None
+        return {0: "smallest", len(self.alphas) - 1: "largest"}.get(self.best)
 
 
 @dataclass(eq=False, repr=False)
@@ -72,6 +112,23 @@ class CVCurveDisplay(Display):
             (self.one_se_,) = ax.plot(x[at], y[at], marker="D", label=label, **mark)
         ax.set(xscale="log", xlabel="penalty λ (alpha)", ylabel=curve.scale.label)
         shown = np.concatenate([line.get_ydata() for line in (self.line_, *self.others_)])
-        if curve.scale.lower_is_better and np.nanmax(shown) > 10 * np.nanmin(shown) > 0:
+        if curve.scale.sign < 0 and np.nanmax(shown) > 10 * np.nanmin(shown) > 0:
             ax.set_yscale("log")  # a bad corner of the grid would flatten all the rest
         ax.legend()
+
+
+def kernel_curves(model: CrossValidatedKernelRidge) -> tuple[CVCurve, tuple[CVCurve, ...]]:
+    """Return the curve that a fitted model chose its penalty by, and those of other kernels."""
+    results, scale = model.cv_results_, printed(model._fitted_state().objective.scoring.name)
+    scores = results["pooled_test_score" if model.pooled else "mean_test_score"]
+    first = int(np.ravel(model.best_index_)[0])
+    curves: dict[bool, list[CVCurve]] = {True: [], False: []}
+    for part in kernel_parts(results):
+        score, se = scores[part], results["se_test_score"][part]
+        largest = np.nanmax(score)
+        best = int(largest_within(score, largest - TIE * abs(largest)))
+        one_se = int(largest_within(score, largest - se[best])) if np.isfinite(se[best]) else None
+        shown = scale.of(score), scale.error(score, se), scale, best, one_se
+        own = part.start <= first < part.stop
+        curves[own].append(CVCurve(results["alpha"][part], *shown))
+    return curves[True][0], tuple(curves[False])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.data.labels import check_labels
+from holdfast.data.values import check_labels
 from holdfast.displays.base import Display, check_fitted_estimator, held_out_of
 from holdfast.exceptions import InvalidInputError
 

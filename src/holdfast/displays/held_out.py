@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast._typing import FloatArray
-from holdfast.data.numbers import check_choice
+from holdfast.data.values import check_choice
 from holdfast.displays.base import Display, held_out_of
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 

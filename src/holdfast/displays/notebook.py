@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.displays.curve_data import CVCurve, cv_curve
-from holdfast.displays.score_scale import number
+from holdfast.displays.cv_curve import CVCurve, kernel_curves
+from holdfast.displays.words import number
 
 if TYPE_CHECKING:
     from holdfast.estimators.base import CrossValidatedKernelRidge
@@ -27,7 +27,7 @@ def curve_html(model: CrossValidatedKernelRidge) -> str:
     plotting library is imported, and the picture is a few hundred bytes. Colours follow the
     notebook's text colour, so that it can be read on a dark ground.
     """
-    curve = cv_curve(model)
+    curve = kernel_curves(model)[0]
     best, label = curve.best, curve.scale.label
     caption = (
         f"Held-out {label} {number(curve.values[best])} at λ = {number(curve.alphas[best], 2)}, "

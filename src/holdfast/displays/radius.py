@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,12 +11,13 @@ from numpy.typing import ArrayLike
 from holdfast._typing import FloatArray
 from holdfast.core.experiments import Experiments, Ragged
 from holdfast.displays.base import Display, band, check_fitted_estimator
-from holdfast.displays.curve_data import model_scale
 from holdfast.exceptions import InvalidInputError
+from holdfast.scores.metric import printed
+from holdfast.scores.scoring import score_experiments
 from holdfast.splitters import LeaveNeighbourhoodOut
 
 if TYPE_CHECKING:
-    from holdfast.estimators.base import CrossValidatedKernelRidge
+    from holdfast.answers.fitted import Fitted
 
 __all__ = ["RadiusDisplay"]
 
@@ -109,7 +109,8 @@ class RadiusDisplay(Display):
         independent, which near rows are not: it is the least that the error is uncertain by.
         """
         check_fitted_estimator(estimator)
-        m, scale = estimator._training.weights.size, model_scale(estimator)
+        fitted = estimator._fitted_state()
+        m, scale = fitted.training.weights.size, printed(fitted.objective.scoring.name)
         grid, rng = np.unique(np.asarray(radii)), np.random.default_rng(random_state)
         if not grid.size:
             raise InvalidInputError(
@@ -120,15 +121,15 @@ class RadiusDisplay(Display):
             for radius in grid
         ]
         experiments = [splitter.experiments(m) for splitter in near]
-        score, se = np.array([_score(estimator, each) for each in experiments]).T
-        others = [_score(estimator, _anywhere(e, m, rng))[0] for e in experiments if control]
+        score, se = np.array([_held_out_score(fitted, each) for each in experiments]).T
+        others = [_held_out_score(fitted, _anywhere(e, m, rng))[0] for e in experiments if control]
         display = cls(
             radii=grid.astype(float),
-            values=scale.shown(score),
-            se=scale.spread(score, se),
+            values=scale.of(score),
+            se=scale.error(score, se),
             held_out=np.array([each.held_out.sizes.mean() for each in experiments]),
-            control=scale.shown(np.array(others)) if control else None,
-            baseline=float(scale.shown(np.array(_baseline(estimator)))),
+            control=scale.of(others) if control else None,
+            baseline=float(scale.of(_baseline(fitted))),
             score_name=scale.label,
             unit="km" if metric == "haversine" else None,
         )
@@ -154,23 +155,26 @@ class RadiusDisplay(Display):
         ax.legend(loc="upper left")
 
 
-def _score(model: CrossValidatedKernelRidge, experiments: Experiments) -> tuple[float, float]:
+def _held_out_score(fitted: Fitted, experiments: Experiments) -> tuple[float, float]:
     """Return the score of the model at its own penalty, or penalties, and its standard error."""
-    v = model._training.Y.shape[1]
-    alphas, index = np.unique(np.broadcast_to(model.alpha_, v), return_inverse=True)
-    found = model.held_out(experiments, alphas=alphas)
-    own = found.values[index, :, np.arange(v)].T[None]
-    scores = dataclasses.replace(found, values=own)._scores()
-    return float(scores.pooled[0]), float(scores.se[0])
+    tested, _, values = fitted.predict(experiments)
+    return _score(fitted, values, tested.test)
 
 
-def _baseline(model: CrossValidatedKernelRidge) -> float:
+def _baseline(fitted: Fitted) -> float:
     """Return the score of the weighted mean of the targets."""
-    training = model._training
-    mean = np.average(training.Y, axis=0, weights=training.weights)
-    constant = np.broadcast_to(mean, training.Y.shape)
-    scoring = model._objective().scoring
-    return scoring.score(training.labels, constant, training.score_weights, training.groups)
+    Y, m = fitted.training.Y, len(fitted.training.Y)
+    constant = np.broadcast_to(np.average(Y, axis=0, weights=fitted.training.weights), Y.shape)
+    return _score(fitted, constant, Ragged(np.arange(m), np.array([0, m])))[0]
+
+
+def _score(fitted: Fitted, values: FloatArray, test: Ragged) -> tuple[float, float]:
+    """Return the score of predictions (k, v) and its standard error over experiments."""
+    training = fitted.training
+    truth = training.labels, training.score_weights, training.groups
+    metric = fitted.objective.scoring
+    found = score_experiments(metric, values[None], test.values, test.ptr, *truth)
+    return float(found.pooled[0]), float(found.se[0])
 
 
 def _anywhere(experiments: Experiments, m: int, rng: np.random.Generator) -> Experiments:

@@ -1,8 +1,12 @@
-"""The cross-validated estimator behind the regressor and the classifier."""
+"""The cross-validated estimator behind the regressor and the classifier.
+
+`fit` is four steps: check what was passed (`TrainingData`, and the kernels to compare), compare
+kernels and penalties (`holdfast.estimators.search`), keep the `Fitted` model, show its attributes.
+Its answers are functions of `holdfast.answers`, attached here as methods.
+"""
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -16,17 +20,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from holdfast import answers
 from holdfast._typing import AnyArray, FloatArray
 from holdfast.answers.decision import column_coefficients, decision
-from holdfast.answers.fitted import KERNEL_ARGUMENTS, Fitted
-from holdfast.answers.rows import expanded_in, rows_with_kernel
+from holdfast.answers.fitted import Fitted
+from holdfast.answers.model import expanded_in, rows_with_kernel
 from holdfast.answers.training import Objective, TrainingData
-from holdfast.answers.trend import (
-    make_trend,
-    parted,
-    refuse_matrix,
-    trend_of,
-)
+from holdfast.answers.trend import make_trend, parted, trend_of
 from holdfast.core.experiments import POLICIES
 from holdfast.core.features import StandardisedColumns
 from holdfast.core.lapack import shared_threads
@@ -34,41 +34,81 @@ from holdfast.core.predict import PATHS
 from holdfast.data.dask import local
 from holdfast.data.frames import library_of
 from holdfast.data.memory import memory_bytes
-from holdfast.data.seeds import seed_of
-from holdfast.estimators.answers import Answers
-from holdfast.estimators.automatic import automatic_basis, told_basis
+from holdfast.data.values import seed_of
 from holdfast.estimators.inputs import (
+    automatic_basis,
+    check_parameters,
     check_rows,
     check_weights,
     own_rows,
-    refusals,
     refuse_standardize,
-    takes_objects,
+    told_basis,
     unchanged_on_error,
+    warn_of_constant,
     warn_of_groups,
 )
-from holdfast.estimators.search import Further, search
+from holdfast.estimators.search import search
 from holdfast.estimators.state import restored, state_of
-from holdfast.estimators.widths import (
-    FITTED_WIDTHS,
-    best_penalties,
-    family,
-    not_coarser,
-    part_of,
-    warn_at_end,
-    width_search,
-)
-from holdfast.exceptions import HoldfastWarning, NotSupportedError
+from holdfast.estimators.widths import search_widths
+from holdfast.exceptions import NotSupportedError
 from holdfast.kernels import Precomputed
-from holdfast.kernels.dask_rows import DaskRows
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.smoothers import is_primal
 from holdfast.kernels.typical import least_column, total_eigenvalue, typical_widths
 from holdfast.progress import shows_progress
-from holdfast.scores.choice import check_alphas
-from holdfast.scores.penalties import Penalties, default_penalties
+from holdfast.scores.choice import Penalties, check_alphas, default_penalties
 from holdfast.scores.scorers import resolve_scoring
 from holdfast.splitters.cv import as_experiments
+
+
+class Answers(ABC):
+    """An estimator with answers, each documented where it is computed."""
+
+    explain = answers.checks.explain
+    verify = answers.checks.verify
+    held_out = answers.held_out.held_out
+    predict_without = answers.without.predict_without
+    coef_without = answers.without.coef_without
+    predict_interval = answers.intervals.predict_interval
+    influence = answers.influence.influence
+    nested = answers.nested.nested
+    permutation_test = answers.permutation.permutation_test
+    score_interval = answers.certainty.score_interval
+
+    #: What answers are given from; None before `fit`. Parameters that are set after `fit` take
+    #: effect at the next `fit`.
+    _fitted: Fitted | None = None
+
+    @abstractmethod
+    def _new_rows(self, X: Any) -> Any:
+        """Return new rows, checked."""
+
+    def _fitted_state(self) -> Fitted:
+        """Return the fitted model as a value."""
+        check_is_fitted(self)
+        assert self._fitted is not None  # set by every fit
+        return self._fitted
+
+    @property
+    def _training(self) -> TrainingData:
+        """What the model was fitted to."""
+        check_is_fitted(self)
+        assert self._fitted is not None
+        return self._fitted.training
+
+    @property
+    def alphas_(self) -> FloatArray:
+        """The penalties compared with the chosen kernel, shape (a,)."""
+        return self._training.alphas
+
+    @property
+    def noise_variance_(self) -> float | FloatArray:
+        """σ̂² at ``alpha_`` that makes the held-out targets of `fit` most likely, per target.
+
+        σ̂² = Σ_H r_Hᵀ(I − S_HH)r_H / Σ|H| over the experiments of `fit`, in units of √w y.
+        """
+        found = np.square(self._fitted_state().noise)
+        return float(found[0]) if self._training.flat else found
 
 
 @dataclass(eq=False, repr=False)
@@ -120,6 +160,10 @@ class CrossValidatedKernelRidge(
 
     #: Whether columns are in units of their standard deviation; a parameter of some estimators.
     standardize: ClassVar[bool] = False
+    #: Whether X is the kernel matrix.
+    _pairwise: ClassVar[bool] = False
+    #: The parameter that holds the kernel, or several.
+    _kernel_parameter: ClassVar[str] = "kernel"
 
     @property
     @abstractmethod
@@ -128,21 +172,17 @@ class CrossValidatedKernelRidge(
 
     @abstractmethod
     def _targets(
-        self, y: Any, n_rows: int, weights: FloatArray
-    ) -> tuple[FloatArray, NDArray[Any], bool]:
-        """Return (Y (m, v), labels to score with, whether y was one-dimensional)."""
+        self, y: Any, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], FloatArray, bool]:
+        """Return (Y (m, v), labels to score with, fit weights, whether y was one-dimensional)."""
 
     @abstractmethod
-    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
-        """Return the kernels to compare on these rows; without rows, kernels of their kind."""
+    def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
+        """Return the kernels to compare on these rows."""
 
     def _coded(self, labels: AnyArray) -> FloatArray:
         """Return the targets (m, v) of the algebra, from those that scores are computed with."""
         return labels
-
-    def _fit_weights(self, labels: AnyArray, weights: FloatArray) -> FloatArray:
-        """Return what rows weigh in the fit, from what they weigh in scores."""
-        return weights
 
     # -- fit --------------------------------------------------------------------------------------
 
@@ -186,52 +226,49 @@ class CrossValidatedKernelRidge(
         3
         """
         with unchanged_on_error(self):
-            training, candidates = self._prepare(X, y, sample_weight, groups)
+            given = self._parameters()
+            training, candidates = self._prepare(given, X, y, sample_weight, groups)
             m = training.weights.size
             with shared_threads(m, float(m) ** 2):  # few rows gain nothing from threads
-                candidates, further = self._begin(training, candidates)
-                grids = self._penalties(training, candidates)
-                self._publish(search(training, self._objective(), candidates, grids, further))
+                self._publish(self._search(training, candidates, given), given)
         return self
 
-    def _objective(self, given: Mapping[str, Any] | None = None) -> Objective:
-        """Return what the model is judged by, with these parameters or its own."""
-        given = self.get_params(deep=False) if given is None else given
-        return Objective(
-            resolve_scoring(given["scoring"], classes=self._classes),
-            given["pooled"],
-            given["rule"],
-            given["alpha_per_target"],
-            given["cv"],
-        )
-
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, groups: ArrayLike | None
+        self,
+        parameters: Mapping[str, Any],
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: ArrayLike | None,
     ) -> tuple[TrainingData, list[Candidate]]:
         """Return the training data and the kernels to compare, after all checks."""
-        with refusals():
-            self._validate_params()
-        y, sample_weight, groups = local(y), local(sample_weight), local(groups)
-        objects = any(takes_objects(candidate.kernel) for candidate in self._candidates())
-        rows = check_rows(self, X, objects=objects, reset=True)
+        check_parameters(self, parameters)
+        rows = check_rows(self, X, parameters[self._kernel_parameter], reset=True)
         memory = memory_bytes(self.memory_limit)
         rows = own_rows(X, rows, memory / 4.0)
         m = rows.shape[0]
-        weights = check_weights(sample_weight, m)
+        weights = np.ones(m) if sample_weight is None else check_weights(local(sample_weight), m)
+        Y, labels, fit_weights, flat = self._targets(y, weights)
         candidates = self._candidates(rows, weights)
-        Y, labels, flat = self._targets(y, m, weights)
-        fit_weights = self._fit_weights(labels, weights)
         if self.alpha_per_target and self._classes is not None:
             raise NotSupportedError(
                 "alpha_per_target=True is for regression; the classes of a classifier are one "
                 "decision and share one alpha.",
                 argument="alpha_per_target",
             )
-        refuse_matrix(self.trend, (candidate.kernel for candidate in candidates))
+        kernels = [candidate.kernel for candidate in candidates]
         if self.standardize:
-            refuse_standardize(self, rows, [candidate.kernel for candidate in candidates])
-        names = getattr(self, "feature_names_in_", None)
-        trend = make_trend(self.trend, rows, names, bias=self.fit_intercept)
+            refuse_standardize(self, rows, kernels)
+        trend, names = None, getattr(self, "feature_names_in_", None)
+        if self.trend is not None:
+            trend = make_trend(self.trend, rows, kernels, names, bias=self.fit_intercept)
+        basis, seed = self.basis, 0
+        if basis is not None:
+            if isinstance(basis, str) and basis == "auto":
+                basis = automatic_basis(kernels, rows, memory)
+            state = self.random_state  # scikit-learn counts True as the seed 1
+            seed = seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
+        groups = None if groups is None else local(groups)
         experiments = as_experiments(
             self.cv, m, X=rows, y=labels, groups=groups, classifier=self._classes is not None
         )
@@ -244,37 +281,44 @@ class CrossValidatedKernelRidge(
             experiments=experiments,
             alphas=np.empty(0) if self.alphas is None else check_alphas(self.alphas),
             flat=flat,
-            seed=self._seed(),
-            basis=self._resolved_basis(candidates, rows),
-            policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by _validate_params
+            seed=seed,
+            basis=basis,
+            policy=self.held_out_basis,  # type: ignore[arg-type]  # checked by check_parameters
             bias=self.fit_intercept,
             jitter=self.jitter,
             path=self.path,
             memory=memory,
             trend=trend,
             standardize=self.standardize,
-            frames=library_of(X),
+            frames=None if type(X) is np.ndarray else library_of(X),
             sample_weight=None if fit_weights is weights else weights,
         )
+        if training.constant and np.count_nonzero(weights) > 1:
+            warn_of_constant(Y[weights > 0])
         if self.cv is None and groups is not None:
-            warn_of_groups(training, self._objective().scoring)
+            warn_of_groups(training, self._objective(parameters).scoring)
         return training, candidates
 
-    def _resolved_basis(self, candidates: list[Candidate], X: Any) -> Any:
-        if not (isinstance(self.basis, str) and self.basis == "auto"):
-            return self.basis
-        kernels = [candidate.kernel for candidate in candidates]
-        return automatic_basis(kernels, X, memory_bytes(self.memory_limit))
+    def _parameters(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return {name: getattr(self, name) for name in self._get_param_names()}
 
-    def _seed(self) -> int:
-        state = self.random_state  # scikit-learn counts True as the seed 1
-        return seed_of(int(state) if isinstance(state, bool | np.bool_) else state)
+    def _objective(self, given: Mapping[str, Any]) -> Objective:
+        """Return what a model with these parameters is judged by."""
+        return Objective(
+            resolve_scoring(given["scoring"], classes=self._classes),
+            given["pooled"],
+            given["rule"],
+            given["alpha_per_target"],
+            given["cv"],
+        )
 
-    def _begin(
-        self, training: TrainingData, candidates: list[Candidate]
-    ) -> tuple[list[Candidate], Further | None]:
-        """Return the kernels to compare first, and what names further ones meanwhile, or None."""
-        return candidates, None
+    def _search(
+        self, training: TrainingData, candidates: list[Candidate], parameters: Mapping[str, Any]
+    ) -> Fitted:
+        """Return the best kernel at its best penalty."""
+        grids = self._penalties(training, candidates)
+        return search(training, self._objective(parameters), candidates, grids)
 
     def _penalties(self, training: TrainingData, candidates: list[Candidate]) -> list[Penalties]:
         """Return the penalties to compare with each kernel."""
@@ -291,40 +335,38 @@ class CrossValidatedKernelRidge(
                 least[i] = least_column(X, training.weights, centred=training.bias)
         return default_penalties(totals, least)
 
-    def _publish(self, fitted: Fitted) -> None:
+    def _publish(self, fitted: Fitted, parameters: dict[str, Any]) -> None:
         """Keep the fitted model and set the public attributes."""
-        model, training, plan = fitted.model, fitted.training, fitted.plan
-        if plan is not None and isinstance(self.basis, str) and "basis" not in plan.facts:
-            told = {"basis": told_basis(training.basis, training.weights.size)}
-            plan = replace(plan, facts={**plan.facts, **told})
-        fit, basis_rows = fitted.coefficients, None
-        if isinstance(model.data, DaskRows) and fit.linear is None:
-            rows = expanded_in(model.basis, training.weights.size)
-            basis_rows = model.data.gather(rows)  # predict without a cluster
-        given = self.get_params(deep=False)
-        self._fitted = replace(fitted, plan=plan, parameters=given, fit=fit, basis_rows=basis_rows)
+        found, plan = fitted.search, fitted.search.plan
+        if plan is not None and isinstance(self.basis, str):  # "auto"
+            told = told_basis(fitted.training.basis, fitted.training.weights.size)
+            plan = replace(plan, facts={**plan.facts, "basis": told})
+            found = replace(found, plan=plan)
+        self._fitted = replace(fitted, search=found, parameters=parameters)
         self.__dict__.update(self._shown(self._fitted))
 
     def _shown(self, fitted: Fitted) -> dict[str, Any]:
         """Return the public attributes that are taken from the fitted model."""
-        model, training, fit = fitted.model, fitted.training, fitted.coefficients
-        intercept, _ = parted(fit.unpenalised, training.bias)
+        model, found, fit = fitted.model, fitted.search, fitted.fit
+        assert fit is not None  # a search ends with it
+        training = model.training
+        intercept = fit.unpenalised[0] if training.bias else np.zeros(training.Y.shape[1])
         return {
             "basis_indices_": expanded_in(model.basis, training.weights.size),
             "kernel_": model.kernel,
             "basis_selector_": model.selector,
             "jitter_": model.epsilon,
-            "alpha_": fitted.alpha,
-            "best_score_": fitted.score,
-            "best_index_": fitted.index,
-            "cv_results_": fitted.results,
-            "best_params_": {**fitted.params, "alpha": fitted.alpha},
+            "alpha_": found.alpha,
+            "best_score_": found.score,
+            "best_index_": found.index,
+            "cv_results_": found.table,
+            "best_params_": {**model.params, "alpha": found.alpha},
             "n_splits_": len(training.experiments),
-            "dual_coef_": fitted.flat(fit.dual),
+            "dual_coef_": fit.dual[:, 0] if training.flat else fit.dual,
             "intercept_": float(intercept[0]) if training.flat else intercept,
         }
 
-    # -- predictions ------------------------------------------------------------------------------
+    # -- the fitted model -------------------------------------------------------------------------
 
     @property
     def coef_(self) -> FloatArray:
@@ -356,7 +398,7 @@ class CrossValidatedKernelRidge(
     def _new_rows(self, X: Any) -> Any:
         check_is_fitted(self)
         assert self._fitted is not None
-        return check_rows(self, X, objects=takes_objects(self._fitted.model.kernel), reset=False)
+        return check_rows(self, X, self._fitted.model.kernel, reset=False)
 
     # -- pickle and scikit-learn ------------------------------------------------------------------
 
@@ -428,79 +470,33 @@ class OneKernel(CrossValidatedKernelRidge):
         "standardize": ["boolean"],
     }
 
-    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
-        """Return the kernels to compare on these rows; without rows, kernels of their kind."""
-        n_features: int | None = 1
-        widths = None
-        if X is not None and weights is not None:
-            n_features = X.shape[1] if X.ndim == 2 else None
-            widths = partial(typical_widths, X=X, weights=weights)
+    @property
+    def _pairwise(self) -> bool:  # type: ignore[override]  # a constant for other estimators
+        return isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
+
+    def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
         return kernel_grid(
-            **{name: getattr(self, name) for name in KERNEL_ARGUMENTS},
-            n_features=n_features,
-            widths=widths,
-        )
-
-    def _begin(
-        self, training: TrainingData, candidates: list[Candidate]
-    ) -> tuple[list[Candidate], Further | None]:
-        """Return the kernels to compare first: for a search, those that part of the rows chose."""
-        if not isinstance(self.gamma, str):
-            return candidates, None
-        part = None if training.constant else part_of(training)
-        if part is None:
-            return candidates, self._further(training, candidates)
-        best: list[Candidate] = []
-        for name in dict.fromkeys(family(candidate) for candidate in candidates):
-            own = [candidate for candidate in candidates if family(candidate) == name]
-            best += own if len(own) == 1 else self._best_widths(part, training, own)
-        return best, None
-
-    def _best_widths(
-        self, part: TrainingData, training: TrainingData, candidates: list[Candidate]
-    ) -> list[Candidate]:
-        """Return the best widths of one kernel: compared on some rows, then on all of them."""
-        objective = self._objective()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HoldfastWarning)
-            further = self._further(part, candidates)
-            first = search(part, objective, candidates, self._penalties(part, candidates), further)
-            tried = not_coarser(best_penalties(first.results, objective.pooled))
-            kernels = [self._with_params(training, params) for params, _, _ in tried]
-            share = part.weights.size / training.weights.size  # more rows want smaller penalties
-            grids = [Penalties(np.array([share * alpha])) for _, alpha, _ in tried]
-            found = search(training, objective, kernels, grids)
-        scores = [(kernel, score) for kernel, (_, _, score) in zip(kernels, tried, strict=True)]
-        order = best_penalties(found.results, objective.pooled)
-        warn_at_end(self._with_params(training, order[0][0]), scores)
-        return [self._with_params(training, params) for params, _, _ in order[:FITTED_WIDTHS]]
-
-    def _with_params(self, training: TrainingData, params: dict[str, Any]) -> Candidate:
-        """Return the kernel of these arguments."""
-        (found,) = kernel_grid(
-            params["kernel"],
-            gamma=params.get("gamma"),
-            degree=params.get("degree", 3),
-            coef0=params.get("coef0", 1.0),
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
             kernel_params=self.kernel_params,
-            n_features=training.X.shape[1] if training.X.ndim == 2 else None,
+            n_features=X.shape[1] if X.ndim == 2 else None,
+            widths=partial(typical_widths, X=X, weights=weights),
         )
-        return Candidate(found.kernel, params)
 
-    def _further(self, training: TrainingData, candidates: list[Candidate]) -> Further:
-        """Return what names further widths while kernels are compared."""
-
-        def penalties(found: list[Candidate]) -> list[Penalties]:
-            # They belong to the sequence of the first kernel.
-            return self._penalties(training, [candidates[0], *found])[1:]
-
-        return width_search(self.kernel_params, training.X, penalties)
+    def _search(
+        self, training: TrainingData, candidates: list[Candidate], parameters: Mapping[str, Any]
+    ) -> Fitted:
+        if not isinstance(self.gamma, str):
+            return super()._search(training, candidates, parameters)
+        objective = self._objective(parameters)
+        return search_widths(training, objective, candidates, self._penalties, parameters)
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags."""
         tags = super().__sklearn_tags__()
-        pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
-        tags.input_tags.sparse, tags.input_tags.pairwise = not pairwise, pairwise
+        tags.input_tags.sparse, tags.input_tags.pairwise = not self._pairwise, self._pairwise
         return tags

@@ -21,14 +21,17 @@ from holdfast.answers.calibration import (
     compared,
 )
 from holdfast.answers.fitted import Fitted
-from holdfast.data.dask import on_rows
-from holdfast.data.labels import check_labels
-from holdfast.data.values import refuse_masked
+from holdfast.data.dask import local, on_rows
+from holdfast.data.values import check_labels, refuse_masked
 from holdfast.estimators.base import OneKernel
 from holdfast.estimators.inputs import check_length, refusals, require_finite
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.probabilities import shares
-from holdfast.scores.scorers import class_index, decision_to_label_index, decision_to_proba
+from holdfast.scores.probabilities import (
+    class_index,
+    decision_to_label_index,
+    decision_to_proba,
+    shares,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -114,21 +117,22 @@ feature_names_in_
         return np.asarray(self.classes_)
 
     def _targets(
-        self, y: Any, n_rows: int, weights: FloatArray
-    ) -> tuple[FloatArray, NDArray[Any], bool]:
+        self, y: Any, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], FloatArray, bool]:
         if y is None:
             raise InvalidInputError(
                 "requires y to be passed, but the target y is None: pass one label per row.",
                 argument="y",
             )
+        y = local(y)
         refuse_masked("y", y)
         with refusals("y"):
             labels = column_or_1d(y, warn=True)
-            check_length("y", labels, n_rows)
+            check_length("y", labels, weights.size)
             if labels.dtype.kind == "f":
                 require_finite("y", labels)
             if labels.dtype.kind != "c":  # scikit-learn has the sentence for these
-                check_labels("y", labels, n_rows)
+                check_labels("y", labels, weights.size)
             check_classification_targets(labels)
         present = np.unique(labels[weights > 0])
         if present.size < 2:
@@ -138,25 +142,22 @@ feature_names_in_
                 argument="y",
             )
         self.classes_ = np.unique(labels)
-        return self._coded(labels), labels, self.classes_.size == 2
-
-    def _fit_weights(self, labels: AnyArray, weights: FloatArray) -> FloatArray:
-        """Return what rows weigh in the fit, and keep what their classes do."""
         self.class_weight_ = _class_weights(self.class_weight, labels[weights > 0], self.classes_)
-        if self.class_weight is None:
-            return weights
-        return np.asarray(weights * self.class_weight_[class_index(labels, self.classes_)])
+        own = weights
+        if self.class_weight is not None:
+            own = np.asarray(weights * self.class_weight_[class_index(labels, self.classes_)])
+        return self._coded(labels), labels, own, self.classes_.size == 2
 
     def _coded(self, labels: NDArray[Any]) -> FloatArray:
         """Return −1 and +1 for each row and class, or for the second of two classes."""
         shown = self.classes_[1:] if self.classes_.size == 2 else self.classes_
         return np.where(labels[:, None] == shown, 1.0, -1.0)
 
-    def _publish(self, fitted: Fitted) -> None:
+    def _publish(self, fitted: Fitted, parameters: dict[str, Any]) -> None:
         """Keep the fitted model, and calibrate one that is new."""
-        super()._publish(fitted)
+        super()._publish(fitted, parameters)
         self.calibration_: Calibration | None = None
-        if self.calibration is not None and fitted.fit is None:
+        if self.calibration is not None:
             decision, positive, weights, _ = self._held_out_decisions()
             self.calibration_ = calibrated(self.calibration, decision, positive, weights)  # type: ignore[arg-type]  # checked by _validate_params
 

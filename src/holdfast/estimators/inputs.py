@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import cache
 from mmap import mmap
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.gaussian_process import kernels as gp
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_array, validate_data
 
 from holdfast._typing import FloatArray
 from holdfast.answers.training import TrainingData
 from holdfast.basis.resolve import as_selector
-from holdfast.data.dask import as_dask_rows, is_dask
+from holdfast.data.dask import as_dask_rows, is_dask, local
 from holdfast.data.rows import as_rows
-from holdfast.data.values import refuse_large, require_numbers, warn_of_small
+from holdfast.data.values import (
+    LARGEST,
+    SMALLEST,
+    refuse_large,
+    require_numbers,
+    warn_of_small,
+)
 from holdfast.exceptions import (
     HoldfastError,
     HoldfastWarning,
@@ -29,8 +39,11 @@ from holdfast.exceptions import (
     warn,
 )
 from holdfast.kernels import Kernel, Linear, Precomputed
-from holdfast.scores.scorers import Scoring
+from holdfast.kernels.smoothers import is_primal
+from holdfast.scores.metric import Metric
 
+#: Types of numbers that are used as they are.
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 #: The largest size of a target.
 LARGEST_TARGET = 1e75
 #: The largest ratio of two positive weights: beyond it the lighter row is lost to rounding.
@@ -74,6 +87,25 @@ def refusals(name: str | None = None) -> Iterator[None]:
         ) from error
 
 
+def check_parameters(estimator: Any, parameters: Mapping[str, Any]) -> None:
+    """Refuse parameters without a meaning, by the table of the class; defaults need no check."""
+    constraints, defaults = estimator._parameter_constraints, _defaults(estimator.__class__)
+    passed = {
+        name: value
+        for name, value in parameters.items()
+        if name in constraints and value is not defaults.get(name, constraints)
+    }
+    if passed:
+        with refusals():
+            validate_parameter_constraints(constraints, passed, type(estimator).__name__)
+
+
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    """Return the parameters of a class of estimators with their defaults."""
+    return {one.name: one.default for one in fields(kind)}
+
+
 def _clearer(name: str, text: str) -> str:
     """Return scikit-learn's sentence with the argument's name and without the data themselves."""
     if "could not convert" in text:
@@ -91,7 +123,7 @@ def _clearer(name: str, text: str) -> str:
     return text if name in text.split() else f"{name} cannot be used: {text}"
 
 
-def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
+def check_rows(estimator: Any, X: Any, kernel: Any, *, reset: bool) -> Any:
     """Return X as a checked 2-D array or CSR matrix, or as rows of arbitrary objects.
 
     Parameters
@@ -99,14 +131,26 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
     estimator : estimator
         Learns or checks ``n_features_in_`` and ``feature_names_in_``.
     X : array-like, frame, sparse matrix, or sequence of objects
-    objects : bool
-        Whether the kernel is a function, which may take rows of any kind.
+    kernel : kernel, or several, as passed
+        A function may take rows of any kind.
     reset : bool
         True in fit, False in predict.
     """
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype in FLOATS and X.size:
+        # The usual case, in which scikit-learn's checks would find nothing else.
+        named = hasattr(estimator, "feature_names_in_")
+        if reset or (X.shape[1] == estimator.n_features_in_ and not named):
+            size = require_finite("X", X)
+            if reset:
+                if 0.0 < size < SMALLEST and not estimator._pairwise:
+                    warn_of_small("X", size)
+                estimator.n_features_in_ = X.shape[1]
+                if named:
+                    del estimator.feature_names_in_
+            return X
     if is_dask(X):
         return _check_dask(estimator, X, reset=reset)
-    if objects and not (sp.issparse(X) or hasattr(X, "columns")):
+    if takes_objects(kernel) and not (sp.issparse(X) or hasattr(X, "columns")):
         rows = as_rows(X)
         if rows.ndim == 1 or rows.dtype.kind not in "biuf":
             return _objects(estimator, rows, reset)
@@ -121,9 +165,9 @@ def check_rows(estimator: Any, X: Any, *, objects: bool, reset: bool) -> Any:
             estimator=estimator,
             input_name="X",
         )
-        span = require_finite("X", rows)
-        if reset and not estimator.__sklearn_tags__().input_tags.pairwise:
-            warn_of_small("X", *span)
+        size = require_finite("X", rows)
+        if reset and 0.0 < size < SMALLEST and not estimator._pairwise:
+            warn_of_small("X", size)
         validate_data(estimator, X, reset=reset, skip_check_array=True)  # width and names
     return rows
 
@@ -164,18 +208,20 @@ def _objects(estimator: Any, rows: Any, reset: bool) -> Any:
     return rows
 
 
-def require_finite(name: str, X: Any) -> tuple[float, float]:
-    """Return the smallest and the largest value.
+def require_finite(name: str, X: Any) -> float:
+    """Return the largest size of a value.
 
     NaN and infinite values, and those that square to such, are refused.
     """
-    values: NDArray[Any] = X.data if sp.issparse(X) else X
+    values: NDArray[Any] = X if isinstance(X, np.ndarray) else X.data
     if not values.size:
-        return 0.0, 0.0
+        return 0.0
     low, high = float(values.min()), float(values.max())  # needs no boolean array of X's size
+    size = max(-low, high)
+    if size <= LARGEST:  # nan compares false
+        return size
     if np.isfinite(low) and np.isfinite(high):
         refuse_large(name, low, high)
-        return low, high
     bad = ~np.isfinite(values)
     count = int(bad.sum())
     first = int(np.argmax(bad.ravel()))
@@ -191,10 +237,28 @@ def require_finite(name: str, X: Any) -> tuple[float, float]:
     )
 
 
-def check_targets(
-    y: Any, n_rows: int, weights: FloatArray, *, bias: bool = True
-) -> tuple[FloatArray, bool]:
+def check_targets(y: Any, n_rows: int) -> tuple[FloatArray, bool]:
     """Return regression targets as (m, v) float64, and whether y was one-dimensional."""
+    if type(y) is not np.ndarray or y.dtype not in FLOATS or y.ndim not in (1, 2):
+        y = _numeric_targets(y)
+    if y.shape[:1] != (n_rows,):
+        check_length("y", y, n_rows)
+    flat = y.ndim == 1
+    if not flat and y.shape[1] == 0:
+        raise InvalidInputError("y must hold at least one target; got 0 columns.", argument="y")
+    size = require_finite("y", y)
+    if not (size == 0.0 or 1.0 / LARGEST_TARGET <= size <= LARGEST_TARGET):
+        raise InvalidInputError(
+            f"y must reach between {1.0 / LARGEST_TARGET:g} and {LARGEST_TARGET:g} in size; got "
+            f"{size:.3g}. Divide y by {size:.0e}.",
+            argument="y",
+        )
+    return np.array(y[:, None] if flat else y, dtype=np.float64, order="C"), flat
+
+
+def _numeric_targets(y: Any) -> FloatArray:
+    """Return targets in whatever form as numbers."""
+    y = local(y)
     if y is None:
         raise InvalidInputError(
             "requires y to be passed, but the target y is None: pass one value per row.",
@@ -202,38 +266,26 @@ def check_targets(
         )
     y = require_numbers("y", y)
     with refusals("y"):
-        Y = np.asarray(
-            check_array(
-                y,
-                ensure_2d=False,
-                dtype=np.float64,
-                input_name="y",
-                ensure_all_finite=False,
-                ensure_min_samples=0,
-            )
+        found = check_array(
+            y,
+            ensure_2d=False,
+            dtype=np.float64,
+            input_name="y",
+            ensure_all_finite=False,
+            ensure_min_samples=0,
         )
-    check_length("y", Y, n_rows)
-    flat = Y.ndim == 1
-    Y = Y.reshape(-1, 1) if flat else Y
-    if Y.shape[1] == 0:
-        raise InvalidInputError("y must hold at least one target; got 0 columns.", argument="y")
-    size = max(map(abs, require_finite("y", Y)))
-    if not (size == 0.0 or 1.0 / LARGEST_TARGET <= size <= LARGEST_TARGET):
-        raise InvalidInputError(
-            f"y must reach between {1.0 / LARGEST_TARGET:g} and {LARGEST_TARGET:g} in size; got "
-            f"{size:.3g}. Divide y by {size:.0e}.",
-            argument="y",
-        )
-    seen = Y[weights > 0]
-    if bias and seen.shape[0] > 1 and (seen == seen[0]).all():
-        values = f"every value is {seen[0, 0]:g}" if Y.shape[1] == 1 else "every row is the same"
-        warn(
-            f"y does not vary over the rows: {values}, so there is nothing to learn and no penalty "
-            "is better than another. The model is that constant.",
-            HoldfastWarning,
-            argument="y",
-        )
-    return np.array(Y, dtype=np.float64, order="C"), flat
+    return np.asarray(found)
+
+
+def warn_of_constant(Y: FloatArray) -> None:
+    """Warn that targets do not vary."""
+    values = f"every value is {Y[0, 0]:g}" if Y.shape[1] == 1 else "every row is the same"
+    warn(
+        f"y does not vary over the rows: {values}, so there is nothing to learn and no penalty "
+        "is better than another. The model is that constant.",
+        HoldfastWarning,
+        argument="y",
+    )
 
 
 def check_length(name: str, values: NDArray[Any], n_rows: int) -> None:
@@ -249,8 +301,6 @@ def check_length(name: str, values: NDArray[Any], n_rows: int) -> None:
 
 def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
     """Return row weights (m,), finite and not negative, not all zero."""
-    if sample_weight is None:
-        return np.ones(n_rows)
     sample_weight = require_numbers("sample_weight", sample_weight)
     try:
         weights = np.array(sample_weight, dtype=np.float64)
@@ -260,42 +310,43 @@ def check_weights(sample_weight: Any, n_rows: int) -> FloatArray:
             f"({error}). Pass one number for each row of X.",
             argument="sample_weight",
         ) from None
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
-        raise InvalidInputError(
+    fault = _fault(weights, n_rows)
+    if fault is not None:
+        raise InvalidInputError(fault, argument="sample_weight")
+    return np.full(n_rows, float(weights)) if weights.ndim == 0 else weights
+
+
+def _fault(weights: FloatArray, n_rows: int) -> str | None:
+    """Return what is wrong with row weights."""
+    if weights.shape not in ((), (n_rows,)):
+        return (
             f"sample_weight must hold one number per row, shape ({n_rows},); got shape "
-            f"{weights.shape}. Sample weights must be 1D array or scalar.",
-            argument="sample_weight",
+            f"{weights.shape}. Sample weights must be 1D array or scalar."
         )
     if not np.isfinite(weights).all():
-        raise InvalidInputError(
-            "sample_weight must be finite; got "
-            f"{int((~np.isfinite(weights)).sum())} values that are NaN or infinite. Use 0 for rows "
-            "that must not be trained on.",
-            argument="sample_weight",
+        return (
+            f"sample_weight must be finite; got {int((~np.isfinite(weights)).sum())} values that "
+            "are NaN or infinite. Use 0 for rows that must not be trained on."
         )
     if weights.min() < 0:
-        raise InvalidInputError(
+        return (
             f"sample_weight must not be negative; got {weights.min():g}. Use 0 for rows that must "
-            "not be trained on.",
-            argument="sample_weight",
+            "not be trained on."
         )
-    refuse_large("sample_weight", 0.0, float(weights.max()))
-    if weights.max() == 0:
-        raise InvalidInputError(
+    most = float(weights.max())
+    refuse_large("sample_weight", 0.0, most)
+    if most == 0:
+        return (
             "sample_weight must be positive for some rows; got zero for every row. Give the rows "
-            "to train on a weight.",
-            argument="sample_weight",
+            "to train on a weight."
         )
-    least, most = float(weights[weights > 0].min()), float(weights.max())
+    least = float(weights[weights > 0].min())
     if most > WIDEST_WEIGHTS * least:
-        raise InvalidInputError(
+        return (
             "sample_weight must lie within 12 decades where it is positive; got weights from "
-            f"{least:.3g} to {most:.3g}. Give rows that should hardly count the weight 0.",
-            argument="sample_weight",
+            f"{least:.3g} to {most:.3g}. Give rows that should hardly count the weight 0."
         )
-    return weights
+    return None
 
 
 def own_rows(X: Any, rows: Any, room: float) -> Any:
@@ -314,7 +365,11 @@ def own_rows(X: Any, rows: Any, room: float) -> Any:
             return rows
         shared = np.shares_memory(rows.data, getattr(X, "data", None))
         return rows.copy() if shared else rows
-    if not isinstance(rows, np.ndarray) or is_mapped(rows) or rows.nbytes > room:
+    if not isinstance(rows, np.ndarray) or rows.nbytes > room:
+        return rows
+    if rows is X and rows.base is None:
+        return rows.copy()
+    if is_mapped(rows):
         return rows
     source = X if isinstance(X, np.ndarray) else None
     if source is None and hasattr(X, "__array__"):
@@ -323,7 +378,7 @@ def own_rows(X: Any, rows: Any, room: float) -> Any:
     return rows.copy() if shared else rows
 
 
-def warn_of_groups(training: TrainingData, scoring: Scoring) -> None:
+def warn_of_groups(training: TrainingData, scoring: Metric) -> None:
     """Warn if rows of one group are on both sides of leave-one-out, and groups do nothing."""
     groups, m = training.groups, training.weights.size
     if groups is None or np.unique(groups).size == m or scoring.takes_groups:
@@ -341,6 +396,52 @@ def warn_of_groups(training: TrainingData, scoring: Scoring) -> None:
     )
 
 
+#: A dense model of more rows than this takes minutes.
+DENSE_ROWS = 5000
+#: Numbers of basis rows to choose from. Steps this coarse give the same number on a machine whose
+#: free memory is a little different today.
+NUMBERS = (2000, 1000, 500, 200, 100)
+
+
+def automatic_basis(kernels: Iterable[Kernel | Precomputed], X: Any, memory: float) -> int | None:
+    """Return the number of basis rows, or None if the model of all rows is small enough.
+
+    Parameters
+    ----------
+    kernels : iterable of kernels
+        That are compared.
+    X : rows
+    memory : float
+        Bytes that the model may take.
+
+    Notes
+    -----
+    A linear kernel in fewer columns than rows needs no basis, and a precomputed kernel is in memory
+    already. Two m × n matrices of the basis rows fit into memory.
+    """
+    m = int(X.shape[0])
+    if is_dask(X):
+        return min(m, _number(m, memory))
+    if all(isinstance(kernel, Precomputed) or is_primal(kernel, X) for kernel in kernels):
+        return None
+    if m <= DENSE_ROWS and 16.0 * m**2 <= memory:
+        return None
+    return min(m, _number(m, memory))
+
+
+def _number(m: int, memory: float) -> int:
+    return next((n for n in NUMBERS if 16.0 * m * n <= memory), NUMBERS[-1])
+
+
+def told_basis(basis: int | None, m: int) -> str:
+    """Return in words what was chosen."""
+    if basis is None:
+        return "none: all rows are few enough"
+    return (
+        f"{basis:,} of {m:,} rows, drawn at random: a dense model would take {16e-9 * m**2:.3g} GB"
+    )
+
+
 #: A table with at least as many columns as rows is standardised up to so many columns.
 MOST_COLUMNS = 2000
 
@@ -348,40 +449,37 @@ MOST_COLUMNS = 2000
 def refuse_standardize(estimator: Any, X: Any, kernels: Sequence[Any]) -> None:
     """Refuse in-fold standardising of what is not a linear model in the columns of X."""
     other = next((kernel for kernel in kernels if not isinstance(kernel, Linear)), None)
+    path, (m, d) = estimator.path, X.shape if X.ndim == 2 else (X.shape[0], 0)
+    refused, remedy = "", ""
     if other is not None:
-        raise NotSupportedError(
-            f'standardize=True is for kernel="linear"; got kernel {other!r}: scaling columns '
-            "inside every experiment would change every kernel value. Scale X once before.",
-            argument="standardize",
-            remedies=("kernel",),
+        remedy = "kernel"
+        refused = (
+            f'is for kernel="linear"; got kernel {other!r}: scaling columns inside every '
+            "experiment would change every kernel value. Scale X once before."
         )
-    if estimator.basis is not None:
-        raise NotSupportedError(
-            "standardize=True works in the columns of X; got basis="
-            f"{estimator.basis!r}. Leave basis out.",
-            argument="standardize",
-            remedies=("basis",),
+    elif estimator.basis is not None:
+        remedy = "basis"
+        refused = f"works in the columns of X; got basis={estimator.basis!r}. Leave basis out."
+    elif path in ("spectral", "cholesky"):
+        remedy = "path"
+        refused = (
+            f"gives every experiment equations of its own; got path={path!r}, which shares one "
+            'factor. Use path="auto" or "per_fold".'
         )
-    if estimator.path in ("spectral", "cholesky"):
-        raise NotSupportedError(
-            f"standardize=True gives every experiment equations of its own; got path="
-            f'{estimator.path!r}, which shares one factor. Use path="auto" or "per_fold".',
-            argument="standardize",
-            remedies=("path",),
+    elif is_dask(X):
+        refused = (
+            "needs rows in memory; got a Dask collection. Scale the columns once before, or pass "
+            "X.compute()."
         )
-    if is_dask(X):
-        raise NotSupportedError(
-            "standardize=True needs rows in memory; got a Dask collection. Scale the columns once "
-            "before, or pass X.compute().",
-            argument="standardize",
+    elif d >= m and d > MOST_COLUMNS:
+        refused = (
+            f"solves a system of all columns in every experiment; got {d} columns and {m} rows. "
+            f"Scale X once before, or choose at most {MOST_COLUMNS} columns."
         )
-    m, d = X.shape
-    if d >= m and d > MOST_COLUMNS:
-        raise NotSupportedError(
-            f"standardize=True solves a system of all columns in every experiment; got {d} columns "
-            f"and {m} rows. Scale X once before, or choose at most {MOST_COLUMNS} columns.",
-            argument="standardize",
-        )
+    if refused:
+        remedies = (remedy,) if remedy else ()
+        message = f"standardize=True {refused}"
+        raise NotSupportedError(message, argument="standardize", remedies=remedies)
 
 
 def is_mapped(rows: Any) -> bool:
@@ -393,6 +491,14 @@ def is_mapped(rows: Any) -> bool:
     return False
 
 
-def takes_objects(kernel: Kernel | Precomputed | Any) -> bool:
-    """Whether rows may be arbitrary objects under this kernel."""
-    return isinstance(kernel, Kernel) and kernel.accepts_objects
+def takes_objects(kernel: Any) -> bool:
+    """Whether rows may be arbitrary objects under a kernel, or one of some, as it is passed."""
+    if isinstance(kernel, str):
+        return False
+    if isinstance(kernel, Kernel):
+        return kernel.accepts_objects
+    if isinstance(kernel, gp.Kernel):
+        return not kernel.requires_vector_input
+    if isinstance(kernel, list | tuple | Mapping):
+        return any(map(takes_objects, kernel.values() if isinstance(kernel, Mapping) else kernel))
+    return callable(kernel) and not isinstance(kernel, type)

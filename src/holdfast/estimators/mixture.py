@@ -16,29 +16,26 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
-from holdfast.answers.fitted import Fitted
-from holdfast.answers.model import make_model
-from holdfast.answers.rows import DataProvider, rows_with_kernel, warn_of_selection
-from holdfast.answers.training import TrainingData
+from holdfast.answers.fitted import Fitted, SearchResult
+from holdfast.answers.model import Models, make_model, rows_with_kernel
+from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.lapack import shared_threads
 from holdfast.core.plan import Plan
 from holdfast.core.smoother import Fit
 from holdfast.data.dask import local
-from holdfast.data.numbers import whole_number
-from holdfast.data.seeds import seed_of
-from holdfast.data.values import require_numbers
+from holdfast.data.values import require_numbers, seed_of, whole_number
 from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.inputs import unchanged_on_error
 from holdfast.estimators.regression import KernelRidgeCV, Regression
-from holdfast.estimators.search import Planned, search, together
+from holdfast.estimators.search import Trial, at_once, scored, search, side_by_side
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import Kernel, Precomputed, Scaled, Sum
 from holdfast.kernels.grid import Candidate, kernel_grid
 from holdfast.kernels.shared import distinct_parts, factors_and_parts
 from holdfast.kernels.typical import total_eigenvalue
 from holdfast.progress import report, shows_progress
-from holdfast.scores.choice import warn_at_edge
-from holdfast.scores.penalties import Penalties, default_penalties
+from holdfast.scores.choice import Penalties, default_penalties, warn_at_edge
+from holdfast.scores.scoring import Scores
 
 __all__ = ["KernelMixtureCV"]
 
@@ -127,6 +124,7 @@ rule, jitter, path, memory_limit, random_state, verbose
     normalise: bool = True
     weights_per_target: bool = False
 
+    _kernel_parameter: ClassVar[str] = "kernels"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **CrossValidatedKernelRidge._parameter_constraints,
         "normalise": ["boolean"],
@@ -165,13 +163,9 @@ rule, jitter, path, memory_limit, random_state, verbose
             found[name] = made
         return found
 
-    def _candidates(self, X: Any = None, weights: FloatArray | None = None) -> list[Candidate]:
-        """Return the sums to compare on these rows; without rows, sums of their kind."""
-        n_features = 1 if X is None else X.shape[1] if X.ndim == 2 else None
-        kernels = list(self._named_kernels(n_features).values())
+    def _candidates(self, X: Any, weights: FloatArray) -> list[Candidate]:
+        kernels = list(self._named_kernels(X.shape[1] if X.ndim == 2 else None).values())
         units = np.ones(len(kernels))
-        if X is None or weights is None:
-            return [_candidate(kernels, units, units / units.size)]
         if self.normalise:
             centred, rows = self.fit_intercept, [rows_with_kernel(k, X, None) for k in kernels]
             traces = [total_eigenvalue(one, weights, centred=centred) for one in rows]
@@ -221,38 +215,43 @@ rule, jitter, path, memory_limit, random_state, verbose
                     argument="rule",
                     remedies=("weights_per_target",),
                 )
-            training, candidates = self._prepare(X, y, sample_weight, groups)
+            given = self._parameters()
+            training, candidates = self._prepare(given, X, y, sample_weight, groups)
             with shared_threads(training.weights.size, np.inf):
-                self._fit_targets(training, candidates)
+                self._fit_targets(training, candidates, given)
         return self
 
-    def _fit_targets(self, training: TrainingData, candidates: list[Candidate]) -> None:
+    def _fit_targets(
+        self, training: TrainingData, candidates: list[Candidate], given: dict[str, Any]
+    ) -> None:
         """Choose weights for each target, and fit one model for each set of weights chosen."""
         alphas = self._penalties(training, candidates)[0].alphas
-        draw, index = self._chosen(training, candidates, alphas)
+        shared = self._objective(given)
+        objective = replace(shared, per_target=True)
+        draw, index = self._chosen(training, objective, candidates, alphas)
         warn_at_edge(index if self.alpha_per_target else index[:1], alphas)
-        v, objective = training.Y.shape[1], replace(self._objective(), per_target=True)
+        v = training.Y.shape[1]
         self.models_: list[tuple[IntArray, KernelRidgeCV]] = []
         self.alpha_, self.best_score_ = alphas[index], np.empty(v)
         for number in np.unique(draw).tolist():
             columns = np.flatnonzero(draw == number)
             grid = np.unique(self.alpha_[columns])
             part, Y = self._part(candidates[number].kernel, grid), training.Y[:, columns]
-            own = replace(training, Y=Y, labels=Y, alphas=grid, flat=False)
+            own = replace(training, Y=Y, labels=Y, flat=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GridEdgeWarning)  # it was looked for above
-                part._publish(search(own, objective, [candidates[number]], [Penalties(grid)]))
+                found = search(own, objective, [candidates[number]], [Penalties(grid)])
+                part._publish(found, part._parameters())
             self.models_.append((columns, part))
             self.alpha_[columns], self.best_score_[columns] = part.alpha_, part.best_score_
         # Of all targets together nothing is asked but what they are and what was chosen.
-        first = candidates[int(draw[0])].kernel
+        weights = {"weights": [candidates[i].params["weights"] for i in draw]}
+        first = Candidate(candidates[int(draw[0])].kernel, weights)
         self._fitted = Fitted(
-            make_model(replace(training, alphas=alphas), first, None, None),
-            self._objective(),
-            self.alpha_,
-            self.best_score_,
-            params={"weights": [candidates[i].params["weights"] for i in draw]},
-            parameters=self.get_params(deep=False),
+            make_model(replace(training, alphas=alphas), first),
+            shared,
+            SearchResult(self.alpha_, self.best_score_),
+            parameters=given,
             fit=Fit(np.empty((0, v)), None, np.empty((0, v))),  # each of `models_` has its own
         )
         self.n_splits_ = len(training.experiments)
@@ -268,29 +267,37 @@ rule, jitter, path, memory_limit, random_state, verbose
         return part
 
     def _chosen(
-        self, training: TrainingData, candidates: Sequence[Candidate], alphas: FloatArray
+        self,
+        training: TrainingData,
+        objective: Objective,
+        candidates: Sequence[Candidate],
+        alphas: FloatArray,
     ) -> tuple[IntArray, IntArray]:
         """Return the best draw (v,) and the place of its penalty (v,), its own or one for all.
 
         One factorisation for each draw. Beside it only the best score so far of each penalty and
         target is kept, and which draw that was.
         """
-        v, objective = training.Y.shape[1], replace(self._objective(), per_target=True)
+        v = training.Y.shape[1]
         best, draw = np.full((alphas.size, v), -np.inf), np.zeros((alphas.size, v), dtype=np.int64)
-        provider = DataProvider(training, candidates)
-        warn_of_selection(training, provider.selector)
+        models, grid = Models(training, candidates), Penalties(alphas)
+        models.warn()
         done, count = 0, 1
         while done < len(candidates):
             report(done, len(candidates), "kernels")
             some = candidates[done : done + count]
-            planned = [Planned.of(provider, objective, one, alphas.size) for one in some]
-            for k, found in enumerate(together(planned, [alphas] * len(some))):
+            trials = [Trial.of(models, one, grid) for one in some]
+
+            def work(trial: Trial) -> Scores:
+                return scored(trial, objective, alphas)[0]
+
+            for k, found in enumerate(side_by_side(work, trials)):
                 each = found.per_target if objective.pooled else found.per_target_mean
                 if each is None:  # one target
                     each = (found.pooled if objective.pooled else found.mean)[:, None]
                 better = each > best
                 best[better], draw[better] = each[better], done + k
-            done, count = done + len(some), planned[0].at_once()
+            done, count = done + len(some), at_once(trials[0], objective)
         if not np.isfinite(best.max(axis=0)).all():
             raise InvalidInputError(
                 "the score of some target is undefined for every penalty and every weight; choose "
@@ -308,18 +315,13 @@ rule, jitter, path, memory_limit, random_state, verbose
         """The chosen weights, which add up to one: (kernels,), or (v, kernels) for each target."""
         check_is_fitted(self)
         assert self._fitted is not None
-        return np.array(self._fitted.params["weights"])
+        return np.array(self._fitted.model.params["weights"])
 
     @property
     def kernel_names_(self) -> AnyArray:
         """The names of the kernels: the keys of a dict, or k1, k2, …."""
         check_is_fitted(self)
-        return np.array(list(self._named_kernels(self._n_features)), dtype=object)
-
-    @property
-    def _n_features(self) -> int | None:
-        X = self._training.X
-        return int(X.shape[1]) if X.ndim == 2 else None
+        return np.array(list(self._named_kernels(self._training.n_features)), dtype=object)
 
     def _fitted_state(self) -> Fitted:
         if hasattr(self, "models_"):

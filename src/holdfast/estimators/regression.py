@@ -23,10 +23,10 @@ class Regression(RegressorMixin, CrossValidatedKernelRidge):  # type: ignore[mis
         return None
 
     def _targets(
-        self, y: Any, n_rows: int, weights: FloatArray
-    ) -> tuple[FloatArray, NDArray[Any], bool]:
-        Y, flat = check_targets(y, n_rows, weights, bias=self.fit_intercept)
-        return Y, Y, flat
+        self, y: Any, weights: FloatArray
+    ) -> tuple[FloatArray, NDArray[Any], FloatArray, bool]:
+        Y, flat = check_targets(y, weights.size)
+        return Y, Y, weights, flat
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = ...) -> FloatArray: ...
@@ -94,8 +94,9 @@ class KernelRidgeCV(OneKernel, Regression):
         As in `sklearn.kernel_ridge.KernelRidge`. A list of values (or a list of kernels as
         `kernel`) is a grid: the best kernel is chosen together with the best penalty.
         ``gamma="search"`` compares widths around the median distance of a sample of rows: five, a
-        factor of 4 apart, up to two more if the best lies at an end, and then half and twice the
-        best. The width is chosen by the same held-out score, which makes that score a little
+        factor of 4 apart, and up to two more if the best lies at an end, on a third of the rows
+        where there are 450 or more; then, on all rows, half and twice the best while the score
+        improves. The width is chosen by the same held-out score, which makes that score a little
         optimistic: `nested` says how much. A `GridEdgeWarning` says when the best width lies at an
         end. None is 1 / n_features. For one width per feature pass a kernel object, such as
         ``RBF(gamma=[0.1, 2.0])``.

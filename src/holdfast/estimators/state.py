@@ -20,9 +20,8 @@ import sklearn.model_selection
 
 import holdfast
 from holdfast.answers.calibration import Calibration
-from holdfast.answers.fitted import Fitted
-from holdfast.answers.model import Model
-from holdfast.answers.rows import rows_with_kernel
+from holdfast.answers.fitted import Fitted, SearchResult, without_alpha
+from holdfast.answers.model import Model, rows_with_kernel
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.answers.trend import Trend
 from holdfast.core.experiments import Experiments, Ragged
@@ -31,7 +30,7 @@ from holdfast.core.smoother import Fit
 from holdfast.data.memory import memory_bytes
 from holdfast.estimators.search import argument_columns
 from holdfast.kernels.matrix import KernelRows
-from holdfast.scores.penalties import kernel_parts
+from holdfast.scores.choice import kernel_parts
 
 __all__ = ["restored", "state_of", "trusted_types"]
 
@@ -42,7 +41,7 @@ _KEPT = ("X", "labels", "groups", "alphas", "flat", "seed", "basis", "policy", "
 
 def state_of(fitted: Fitted) -> dict[str, Any]:
     """Return a fitted model as a dict of arrays, numbers, text, and the objects a user passed."""
-    training, model, plan = fitted.training, fitted.model, fitted.plan
+    training, model, found = fitted.training, fitted.model, fitted.search
     trend, weights, basis_rows = training.trend, training.weights, fitted.basis_rows
     return {
         "parameters": fitted.parameters,
@@ -51,16 +50,16 @@ def state_of(fitted: Fitted) -> dict[str, Any]:
         "experiments": _packed(training.experiments),
         "trend": None if trend is None else {f.name: getattr(trend, f.name) for f in fields(trend)},
         "kernel": model.kernel,
+        "params": model.params,
         "basis": model.basis,
         "epsilon": float(model.epsilon),
         "selector": model.selector,
         "basis_rows": basis_rows.X if isinstance(basis_rows, KernelRows) else None,
-        "alpha": fitted.alpha,
-        "score": fitted.score,
-        "results": _packed_results(fitted.results) if fitted.results else None,
-        "params": fitted.params,
-        "index": fitted.index,
-        "plan": None if plan is None else _told(plan),
+        "alpha": found.alpha,
+        "score": found.score,
+        "index": found.index,
+        "table": _packed_results(found.table) if found.table else None,
+        "plan": None if found.plan is None else _told(found.plan),
         "coefficients": list(fitted.coefficients),
     }
 
@@ -78,36 +77,33 @@ def restored(state: Mapping[str, Any], Y: Any, objective: Objective) -> Fitted:
         memory=memory_bytes(parameters["memory_limit"]),
     )
     data = rows_with_kernel(kernel, training.X, training.basis)
-    model = Model(training, kernel, data, state["basis"], state["epsilon"], state["selector"])
-    return Fitted(
-        model,
-        objective,
+    own = state["params"], data, state["basis"], state["epsilon"], state["selector"]
+    found = SearchResult(
         state["alpha"],
         state["score"],
-        _results(**state["results"]) if state["results"] else {},
-        state["params"],
         state["index"],
+        _results(**state["table"]) if state["table"] else {},
         None if state["plan"] is None else _plan(**json.loads(state["plan"])),
-        parameters,
-        Fit(*state["coefficients"]),
-        None if basis_rows is None else KernelRows(kernel, basis_rows),
     )
+    rows = None if basis_rows is None else KernelRows(kernel, basis_rows)
+    fit = Fit(*state["coefficients"])
+    return Fitted(Model(training, kernel, *own), objective, found, parameters, fit, rows)
 
 
 def _packed(experiments: Experiments) -> dict[str, Any]:
     """Return experiments as arrays of small integers."""
     held, test = experiments.held_out, experiments.test
     packed = {"held_out": _small(held.values), "sizes": _small(held.sizes)}
-    if test is held or (_same(test.values, held.values) and _same(test.ptr, held.ptr)):
+    same = np.array_equal(test.ptr, held.ptr) and np.array_equal(test.values, held.values)
+    if test is held or same:
         return packed
     return {**packed, "test": _small(test.values), "tested": _small(test.sizes)}
 
 
 def _unpacked(packed: Mapping[str, Any]) -> Experiments:
     held = _ragged(packed["held_out"], packed["sizes"])
-    return Experiments(
-        held, _ragged(packed["test"], packed["tested"]) if "test" in packed else held
-    )
+    test = _ragged(packed["test"], packed["tested"]) if "test" in packed else held
+    return Experiments(held, test)
 
 
 def _ragged(values: Any, sizes: Any) -> Ragged:
@@ -119,15 +115,10 @@ def _small(values: Any) -> Any:
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
-def _same(a: Any, b: Any) -> bool:
-    return a.shape == b.shape and bool((a == b).all())
-
-
 def _packed_results(results: dict[str, Any]) -> dict[str, Any]:
     """Return the table of scores: its numbers as one array, and the arguments of each kernel."""
     parts = kernel_parts(results)
-    first = [results["params"][part.start] for part in parts]
-    own = [{name: value for name, value in one.items() if name != "alpha"} for one in first]
+    own = [without_alpha(results["params"][part.start]) for part in parts]
     numbers = [name for name, column in results.items() if _is_number(name, column)]
     rest = {
         name: column

@@ -1,61 +1,171 @@
-"""gamma="search": widths are compared on a part of the rows, then on all at one penalty each.
+"""gamma="search": widths are compared on a part of the rows, then on all of them.
 
 The coarse widths follow the median distance of the rows (`holdfast.kernels.typical`), a factor of 4
 apart. If the best of them is the first or the last, the grid is extended there, one step at a time
-and at most `MORE` steps; then the widths half and twice the best are compared as well. Where there
-are rows enough, a part of them does this over all penalties, at a fraction of the cost of one fit.
-More rows show finer structure, so all of them compare the best width with narrower ones again, each
-near the penalty that was best for it, which takes a Cholesky factor instead of a spectrum. The two
-best are fitted with all penalties.
+and at most `MORE` steps. Where there are rows enough, a part of them does this, with fewer basis
+rows, at a fraction of the cost of one fit. Then all rows compare the best width with those half and
+twice as wide, narrower ones first, while the score improves.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from holdfast._typing import IntArray
-from holdfast.answers.training import TrainingData
+from holdfast.answers.fitted import Fitted, kernel_of
+from holdfast.answers.model import Models
+from holdfast.answers.training import Objective, TrainingData
+from holdfast.basis.base import how_many
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.dask import is_dask
-from holdfast.exceptions import GridEdgeWarning, warn
-from holdfast.kernels.grid import Candidate, kernel_grid
-from holdfast.kernels.typical import MULTIPLES, STEP
-from holdfast.scores.choice import TIE
-from holdfast.scores.penalties import Penalties, kernel_parts
+from holdfast.data.dask import gather
+from holdfast.data.values import is_number
+from holdfast.estimators.search import Trial, add_trials, fitted_to
+from holdfast.exceptions import GridEdgeWarning, HoldfastWarning, warn
+from holdfast.kernels.grid import Candidate
+from holdfast.kernels.typical import STEP
+from holdfast.scores.choice import TIE, Penalties
 
-__all__ = [
-    "FITTED_WIDTHS",
-    "best_penalties",
-    "family",
-    "not_coarser",
-    "part_of",
-    "warn_at_end",
-    "width_search",
-]
+__all__ = ["search_widths"]
 
-#: Steps beyond the coarse widths, on either side or on both.
+#: Steps beyond the coarse widths.
 MORE = 2
-#: Rows of the part that begins a search: this share of all, but not fewer or more than so many. The
-#: whole search on a third of the rows costs a third of a fit.
-SHARE, FEWEST, MOST = 1 / 3, 150, 1000
-#: Widths that are fitted with all penalties in the end.
-FITTED_WIDTHS = 2
-#: Widths that differ by less are the same.
-_SAME = 1.01
+#: Rows of the part that begins a search: this share of all, but not fewer or more than so many; and
+#: its rows for each basis row.
+SHARE, FEWEST, MOST, EACH = 1 / 3, 150, 1000, 8
+#: Scores on a part that differ by this share are alike: more rows want the narrowest of them.
+NEAR = 0.01
+#: Steps that all rows walk, and their size.
+WALK, HALF = 2, STEP**0.5
+
+#: From kernels on some rows to the penalties of each.
+ToPenalties = Callable[[TrainingData, list[Candidate]], list[Penalties]]
+#: Widths with their scores.
+Tried = dict[float, float]
 
 
-def family(candidate: Candidate) -> str:
+def search_widths(
+    training: TrainingData,
+    objective: Objective,
+    candidates: list[Candidate],
+    penalties: ToPenalties,
+    parameters: Mapping[str, Any],
+) -> Fitted:
+    """Return the best kernel, with a width that was searched for, at its best penalty.
+
+    Parameters
+    ----------
+    training, objective
+    candidates : list of Candidate
+        Each kernel with its coarse widths.
+    penalties : callable
+    parameters : mapping
+        Those of the estimator.
+    """
+    every = _Comparison(training, objective, candidates, penalties, parameters)
+    some = None if training.constant else part_of(training)
+    for name in every.kinds:
+        own = [candidate for candidate in candidates if _kind(candidate) == name]
+        params = own[0].params
+        coarse: list[Any] = [candidate.params.get("gamma") for candidate in own]
+        if len(own) == 1 or training.constant:
+            every.compare(params, coarse)
+            continue
+        if some is None:
+            before: Tried = {}
+            tried = every.with_ends(params, coarse)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HoldfastWarning)
+                part = _Comparison(some, objective, own, penalties, parameters)
+                before = part.with_ends(params, coarse)
+            good = max(before.values())
+            narrowest = max(g for g, score in before.items() if score >= good - NEAR * abs(good))
+            tried = every.compare(params, [narrowest])
+        for _ in range(0 if _alike({**before, **tried}) else WALK):
+            best = max(tried, key=lambda gamma: tried[gamma])
+            beside = [gamma for gamma in (best * HALF, best / HALF) if gamma not in tried]
+            tried |= every.compare(params, beside[:1])
+        _warn_at_end(tried, {**before, **tried})
+    return every.result()
+
+
+class _Comparison:
+    """Kernels that are compared on the same rows, at penalties of one sequence."""
+
+    def __init__(
+        self,
+        training: TrainingData,
+        objective: Objective,
+        candidates: list[Candidate],
+        penalties: ToPenalties,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        self._training, self._objective, self._parameters = training, objective, parameters
+        self._first, self._penalties = candidates[0], penalties
+        self._models, self._trials = Models(training, candidates), list[Trial]()
+        self.kinds = list(dict.fromkeys(_kind(candidate) for candidate in candidates))
+        self._models.warn()
+
+    def compare(self, params: Mapping[str, Any], gammas: Sequence[float]) -> Tried:
+        """Compare a kernel with some widths (None: it has none); return their scores."""
+        found = []
+        for gamma in gammas:
+            own = {**params, "gamma": gamma} if gamma else dict(params)
+            found.append(kernel_of(self._training, own, self._parameters))
+        grids = self._penalties(self._training, [self._first, *found])[1:]
+        add_trials(self._trials, self._models, self._objective, found, grids)
+        new = self._trials[len(self._trials) - len(found) :]
+        return {gamma: trial.value for gamma, trial in zip(gammas, new, strict=True)}
+
+    def with_ends(self, params: Mapping[str, Any], gammas: Sequence[float]) -> Tried:
+        """Compare widths, and further ones while the best lies at an end."""
+        tried = self.compare(params, gammas)
+        for _ in range(MORE):
+            best, ends = max(tried, key=lambda gamma: tried[gamma]), (min(tried), max(tried))
+            if best not in ends or _alike(tried):
+                break
+            tried |= self.compare(params, [best / STEP if best == ends[0] else best * STEP])
+        return tried
+
+    def result(self) -> Fitted:
+        """Return the best of them; the table has them by their kind, then by their width."""
+
+        def place(trial: Trial) -> tuple[int, float]:
+            kind = self.kinds.index(_kind(trial.candidate))
+            return kind, trial.candidate.params.get("gamma") or 0.0
+
+        return fitted_to(sorted(self._trials, key=place), self._objective)
+
+
+def _kind(candidate: Candidate) -> str:
     """Return what is the same for kernels that differ by their width alone."""
     return repr({name: value for name, value in candidate.params.items() if name != "gamma"})
 
 
-#: Kernels with their scores.
-Tried = Sequence[tuple[Candidate, float]]
+def _alike(tried: Tried) -> bool:
+    """Whether no width is better than another."""
+    scores = tried.values()
+    return len(tried) > 1 and max(scores) - min(scores) <= TIE * abs(max(scores))
+
+
+def _warn_at_end(tried: Tried, every: Tried) -> None:
+    """Warn if the best of the widths tried is the first or last of all."""
+    gamma = max(tried, key=lambda gamma: tried[gamma])
+    if gamma not in (min(every), max(every)) or _alike(every):
+        return
+    warn(
+        f"the best gamma is the {'smallest' if gamma == min(every) else 'largest'} of those that "
+        f"were tried ({gamma:.3g}); a better one may lie beyond.",
+        GridEdgeWarning,
+        argument="gamma",
+        advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
+    )
 
 
 def part_of(training: TrainingData) -> TrainingData | None:
@@ -65,28 +175,31 @@ def part_of(training: TrainingData) -> TrainingData | None:
     """
     m, live = training.weights.size, np.flatnonzero(training.weights > 0)
     size = min(int(SHARE * live.size), MOST)
-    asked = getattr(training.basis, "n", training.basis)  # how many basis rows, if that is a number
-    if size < max(FEWEST, asked if isinstance(asked, int | np.integer) else 0) or is_dask(
-        training.X
-    ):
+    if size < FEWEST:
         return None
     rng = np.random.default_rng(0)  # as what is typical of rows, of no seed
-    named = _named_rows(training.basis, m)
+    named, basis = _named_rows(training.basis, m), training.basis
     rows = np.union1d(rng.choice(live, size, replace=False), named).astype(np.int64)
     place = np.full(m, -1)
     place[rows] = np.arange(rows.size)
+    if named.size:
+        basis = place[named]
+    elif (n := getattr(basis, "n", basis)) is not None and is_number(n):
+        asked = how_many(n, live.size)
+        few = min(asked, max(FEWEST // 2, rows.size // EACH))
+        basis = few if basis is n else clone(basis).set_params(n=few)
     experiments = _among(training.experiments, place, rows.size)
     if not len(experiments):
         return None
     return replace(
         training,
-        X=training.X[rows],
+        X=gather(training.X, rows),
         Y=training.Y[rows],
         labels=training.labels[rows],
         weights=training.weights[rows],
         groups=None if training.groups is None else training.groups[rows],
         experiments=experiments,
-        basis=place[named] if named.size else training.basis,
+        basis=basis,
     )
 
 
@@ -108,104 +221,3 @@ def _among(experiments: Experiments, place: IntArray, size: int) -> Experiments:
     held, test = kept(experiments.held_out), kept(experiments.test)
     useful = np.flatnonzero((test.sizes > 0) & (held.sizes < size))
     return Experiments(held.items(useful), test.items(useful))
-
-
-def width_search(
-    kernel_params: Mapping[str, Any] | None,
-    X: Any,
-    penalties: Callable[[list[Candidate]], list[Penalties]],
-) -> Callable[[Tried], list[tuple[Candidate, Penalties]]]:
-    """Return what names further kernels, none at the end, from those tried and their scores.
-
-    `penalties` goes from kernels to the penalties to compare with each.
-    """
-    n_features = X.shape[1] if X.ndim == 2 else None
-
-    def further(tried: Tried) -> list[tuple[Candidate, Penalties]]:
-        found: list[Candidate] = []
-        for members in _families(tried):
-            params = members[0][0].params
-            for gamma in _next(members):
-                found += kernel_grid(
-                    params["kernel"],
-                    gamma=gamma,
-                    degree=params.get("degree", 3),
-                    coef0=params.get("coef0", 1.0),
-                    kernel_params=kernel_params,
-                    n_features=n_features,
-                )
-        return list(zip(found, penalties(found), strict=True)) if found else []
-
-    return further
-
-
-def _next(members: list[tuple[Candidate, float]]) -> list[float]:
-    """Return the widths to try next for one kernel, from its own in increasing order."""
-    if len(members) < 2 or _alike(members):
-        return []
-    widths = [candidate.params["gamma"] for candidate, _ in members]
-    best = max(range(len(widths)), key=lambda i: members[i][1])
-    if any(b / a < STEP / _SAME for a, b in pairwise(widths)):  # the last round
-        return []
-    added = len(widths) - len(MULTIPLES)
-    if best == 0 and added < MORE:
-        return [widths[0] / STEP]
-    if best == len(widths) - 1 and added < MORE:
-        return [widths[-1] * STEP]
-    half = STEP**0.5
-    inside = (best > 0, best < len(widths) - 1)
-    factors = zip((1.0 / half, half), inside, strict=True)
-    return [widths[best] * factor for factor, there in factors if there]
-
-
-def warn_at_end(chosen: Candidate, tried: Tried) -> None:
-    """Warn if the width of the chosen kernel is the first or last of those that were tried."""
-    for members in _families(tried):
-        if family(members[0][0]) != family(chosen) or len(members) < 2 or _alike(members):
-            continue
-        widths = [candidate.params["gamma"] for candidate, _ in members]
-        gamma = chosen.params["gamma"]
-        if gamma in (widths[0], widths[-1]):
-            end = "smallest" if gamma == widths[0] else "largest"
-            warn(
-                f"the best gamma is the {end} of those that were tried ({gamma:.3g}); a better one "
-                "may lie beyond.",
-                GridEdgeWarning,
-                argument="gamma",
-                advice="Pass a list of widths as gamma, or `holdfast.tune` the kernel.",
-            )
-
-
-def best_penalties(
-    results: Mapping[str, Any], pooled: bool
-) -> list[tuple[dict[str, Any], float, float]]:
-    """Return (arguments, best penalty, its score) of each kernel in `cv_results_`, best first."""
-    scores, best = results["pooled_test_score" if pooled else "mean_test_score"], []
-    for part in kernel_parts(results):
-        place = part.start + int(np.argmax(scores[part]))
-        params = {k: v for k, v in results["params"][place].items() if k != "alpha"}
-        best.append((params, float(results["alpha"][place]), float(scores[place])))
-    return sorted(best, key=lambda one: -one[2])
-
-
-def not_coarser(
-    tried: list[tuple[dict[str, Any], float, float]],
-) -> list[tuple[dict[str, Any], float, float]]:
-    """Return what was tried without the widths that are clearly coarser than the best."""
-    least = tried[0][0]["gamma"] / (_SAME * STEP)
-    return [one for one in tried if one[0]["gamma"] >= least]
-
-
-def _families(tried: Tried) -> list[list[tuple[Candidate, float]]]:
-    """Return kernels with a width, those of one kind together and in the order of their widths."""
-    kinds: dict[str, list[tuple[Candidate, float]]] = {}
-    for candidate, score in tried:
-        if candidate.params.get("gamma") is not None:
-            kinds.setdefault(family(candidate), []).append((candidate, score))
-    return [sorted(members, key=lambda one: one[0].params["gamma"]) for members in kinds.values()]
-
-
-def _alike(members: list[tuple[Candidate, float]]) -> bool:
-    """Whether no width is better than another."""
-    scores = [score for _, score in members]
-    return max(scores) - min(scores) <= TIE * abs(max(scores))

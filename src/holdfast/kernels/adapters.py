@@ -12,8 +12,7 @@ from sklearn.gaussian_process import kernels as gp
 from holdfast._typing import FloatArray
 from holdfast.data.rows import as_rows, numeric_rows
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels.base import Kernel
-from holdfast.kernels.checks import kernel_matrix
+from holdfast.kernels.base import Kernel, kernel_matrix
 
 __all__ = ["FunctionKernel", "SklearnKernel"]
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from holdfast._typing import FloatArray, RowData
-from holdfast.data.numbers import check_positive
 from holdfast.data.rows import as_rows, numeric_pair, numeric_rows
+from holdfast.data.values import check_positive
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.products import row_blocks
@@ -72,6 +72,16 @@ class Sum(_Combination):
 
     _combine: ClassVar[np.ufunc] = np.add
 
+    def column_factors(self, d: int) -> FloatArray | None:
+        """Return the sum of the factors of the parts, if all have some."""
+        total = np.zeros(d)
+        for kernel in self.kernels:
+            own = kernel.column_factors(d)
+            if own is None:
+                return None
+            total += own
+        return total
+
 
 @dataclass(frozen=True)
 class Product(_Combination):
@@ -115,6 +125,11 @@ class Scaled(_OfOne):
     def diag(self, X: Any) -> FloatArray:
         """Return kernel values k(x, x) of every row, shape (len(X),)."""
         return self.kernel.diag(X) * self.factor
+
+    def column_factors(self, d: int) -> FloatArray | None:
+        """Return the multiple of the factors of the kernel, if it has some."""
+        own = self.kernel.column_factors(d)
+        return None if own is None else self.factor * own
 
 
 @dataclass(frozen=True)
@@ -237,6 +252,15 @@ class OnColumns(_OfOne):
 
     def _own_parameters(self) -> dict[str, Any]:
         return {}  # columns are no number to search for
+
+    def column_factors(self, d: int) -> FloatArray | None:
+        """Return the factors of the kernel in the places of its columns, if it has some."""
+        own = self.kernel.column_factors(len(self.columns))
+        if own is None or max(self.columns) >= d:
+            return None
+        factors = np.zeros(d)
+        factors[list(self.columns)] = own
+        return factors
 
     def __call__(self, X: Any, Z: Any = None) -> FloatArray:
         """Return kernel values of every row of X with every row of Z (default: X)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, Index
 from holdfast.core.rows import row_chunks
-from holdfast.data.dask import gather, is_dask, local, on_rows
+from holdfast.data.dask import gather, local, on_rows
 from holdfast.data.indices import row_index
 from holdfast.kernels import Kernel
 from holdfast.kernels.matrix import KernelData, KernelRows
@@ -67,6 +67,10 @@ class DaskRows(KernelData):
         """Return kernel values of new rows with those rows of the data."""
         return self.gather(columns).predict_block(X_new, slice(None))
 
+    def brought(self, rows: Index) -> KernelRows:
+        """Return those rows, to predict with when the cluster is gone."""
+        return self.gather(rows)
+
 
 def cross_kernel(X: FloatArray, constants: KernelRows) -> FloatArray:
     """Return the kernel of rows with the rows of `constants`."""
@@ -100,9 +104,7 @@ class CrossRows(KernelData):
         return int(self.X.shape[0])
 
     def _rows(self, rows: Index) -> AnyArray:
-        if is_dask(self.X):
-            return gather(self.X, rows)
-        return np.asarray(self.X[row_index(rows, len(self))])
+        return np.asarray(gather(self.X, rows))
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
         """Return the kernel of those rows with all of Z."""

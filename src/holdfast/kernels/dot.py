@@ -7,10 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from holdfast._typing import FloatArray, RowData
-from holdfast.data.numbers import check_positive
+from holdfast.data.values import check_positive
 from holdfast.exceptions import InvalidInputError
-from holdfast.kernels.base import VectorKernel
-from holdfast.kernels.checks import finite_number
+from holdfast.kernels.base import VectorKernel, finite_number
 from holdfast.kernels.products import (
     fill_blocks,
     float64_rows,
@@ -25,6 +24,10 @@ __all__ = ["Cosine", "Linear", "Polynomial", "Tanimoto"]
 @dataclass(frozen=True)
 class Linear(VectorKernel):
     """The inner product x·z."""
+
+    def column_factors(self, d: int) -> FloatArray:
+        """Return ones, shape (d,)."""
+        return np.ones(d)
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
         return inner_products(X, Z)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.gaussian_process import kernels as gp
@@ -24,6 +24,9 @@ __all__ = ["NAMED", "Candidate", "Named", "Precomputed", "kernel_grid"]
 class Precomputed:
     """Marks that X is the kernel matrix itself."""
 
+    def column_factors(self, d: int) -> None:
+        """Return None: nothing is known of the columns of the rows."""
+
 
 @dataclass(frozen=True)
 class Named:
@@ -31,24 +34,20 @@ class Named:
 
     make: type[VectorKernel]
     fixed: Mapping[str, Any]
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The estimator's arguments that it takes, in the order of the grid."""
-        own = {field.name for field in fields(self.make)}  # type: ignore[arg-type]  # a dataclass
-        return tuple(name for name in ("gamma", "degree", "coef0") if name in own)
+    #: The estimator's arguments that it takes, in the order of the grid.
+    arguments: tuple[str, ...] = ()
 
 
 #: Every kernel that has a name, under its name.
 NAMED: dict[str, Named] = {
     "linear": Named(Linear, {}),
-    "poly": Named(Polynomial, {}),
-    "polynomial": Named(Polynomial, {}),
-    "rbf": Named(RBF, {}),
-    "laplacian": Named(Laplacian, {}),
-    "matern12": Named(Matern, {"nu": 0.5}),
-    "matern32": Named(Matern, {"nu": 1.5}),
-    "matern52": Named(Matern, {"nu": 2.5}),
+    "poly": Named(Polynomial, {}, ("gamma", "degree", "coef0")),
+    "polynomial": Named(Polynomial, {}, ("gamma", "degree", "coef0")),
+    "rbf": Named(RBF, {}, ("gamma",)),
+    "laplacian": Named(Laplacian, {}, ("gamma",)),
+    "matern12": Named(Matern, {"nu": 0.5}, ("gamma",)),
+    "matern32": Named(Matern, {"nu": 1.5}, ("gamma",)),
+    "matern52": Named(Matern, {"nu": 2.5}, ("gamma",)),
     "cosine": Named(Cosine, {}),
 }
 
@@ -92,20 +91,30 @@ def kernel_grid(
         raise InvalidInputError(
             "kernel must name at least one kernel; got an empty list.", argument="kernel"
         )
-    values = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
     found = []
     for entry in kernels:
         named = NAMED.get(entry) if isinstance(entry, str) else None
-        names = () if named is None else named.arguments
         if isinstance(gamma, str):
-            values["gamma"] = _automatic(entry, names, widths)
-        for combination in product(*(_values(name, values[name]) for name in names)):
-            chosen = dict(zip(names, combination, strict=True))
-            if named is None:
-                made = _given_kernel(entry, kernel_params)
-            else:
-                _refuse_params(entry, kernel_params)
-                made = named.make(**named.fixed, **_with_width(entry, chosen, n_features))
+            given["gamma"] = _automatic(entry, named, widths)
+        if named is None:
+            found.append(Candidate(_given_kernel(entry, kernel_params), {"kernel": entry}))
+            continue
+        if kernel_params:
+            _refuse_params(entry, kernel_params)
+        grids = [_values(name, given[name]) for name in named.arguments]
+        for combination in product(*grids):
+            chosen = dict(zip(named.arguments, combination, strict=True))
+            own = chosen
+            if chosen.get("gamma", 0.0) is None:
+                if not n_features:
+                    raise InvalidInputError(
+                        f"gamma must be given for kernel {entry!r} when the number of features is "
+                        "unknown; got None: give a number > 0.",
+                        argument="gamma",
+                    )
+                own = {**chosen, "gamma": 1.0 / n_features}
+            made = named.make(**named.fixed, **own)
             found.append(Candidate(made, {"kernel": entry, **chosen}))
     if len(found) > 1 and any(isinstance(c.kernel, Precomputed) for c in found):
         raise InvalidInputError(
@@ -116,7 +125,7 @@ def kernel_grid(
 
 
 def _automatic(
-    kernel: Any, names: tuple[str, ...], widths: Callable[[str], list[float] | None] | None
+    kernel: Any, named: Named | None, widths: Callable[[str], list[float] | None] | None
 ) -> list[float] | None:
     """Return the first widths of gamma="search" for one kernel."""
     if kernel == "precomputed" or not isinstance(kernel, str):
@@ -125,12 +134,16 @@ def _automatic(
             f"got kernel {kernel!r}, which has its own. Leave gamma out, or name a kernel.",
             argument="gamma",
         )
-    return widths(kernel) if widths is not None and "gamma" in names else None
+    asked = named is not None and "gamma" in named.arguments
+    return widths(kernel) if widths is not None and asked else None
 
 
 def _values(name: str, value: Any) -> list[Any]:
+    """Return the values of an argument that are compared."""
+    if value is None or isinstance(value, int | float):
+        return [value]
     refuse_masked(name, value)
-    if value is None or np.ndim(value) == 0:
+    if np.ndim(value) == 0:
         return [value]
     grid = list(np.asarray(value).ravel().tolist())
     if np.ndim(value) != 1 or not grid:
@@ -145,22 +158,9 @@ def _values(name: str, value: Any) -> list[Any]:
     return grid
 
 
-def _with_width(name: str, chosen: Mapping[str, Any], n_features: int | None) -> Mapping[str, Any]:
-    """Return the arguments of a kernel with a name; no gamma means 1 / n_features."""
-    if "gamma" not in chosen or chosen["gamma"] is not None:
-        return chosen
-    if not n_features:
-        raise InvalidInputError(
-            f"gamma must be given for kernel {name!r} when the number of features is unknown; "
-            "got None: give a number > 0.",
-            argument="gamma",
-        )
-    return {**chosen, "gamma": 1.0 / n_features}
-
-
 def _given_kernel(kernel: Any, params: Mapping[str, Any] | None) -> Kernel | Precomputed:
     """Return the kernel that an object, a function or "precomputed" stands for."""
-    if isinstance(kernel, str | Kernel | gp.Kernel):
+    if params and isinstance(kernel, str | Kernel | gp.Kernel):
         _refuse_params(kernel, params)
     if isinstance(kernel, Kernel | Precomputed):
         return kernel
@@ -177,10 +177,9 @@ def _given_kernel(kernel: Any, params: Mapping[str, Any] | None) -> Kernel | Pre
     )
 
 
-def _refuse_params(kernel: Any, params: Mapping[str, Any] | None) -> None:
-    if params:
-        raise InvalidInputError(
-            f"kernel_params is for callable kernels only; got {dict(params)!r} with kernel "
-            f"{kernel!r}: use gamma, degree and coef0, or set parameters on the kernel object.",
-            argument="kernel_params",
-        )
+def _refuse_params(kernel: Any, params: Mapping[str, Any]) -> NoReturn:
+    raise InvalidInputError(
+        f"kernel_params is for callable kernels only; got {dict(params)!r} with kernel {kernel!r}: "
+        "use gamma, degree and coef0, or set parameters on the kernel object.",
+        argument="kernel_params",
+    )

@@ -15,8 +15,7 @@ from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
 from holdfast.data.indices import as_slice, row_index
 from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
-from holdfast.kernels.base import Kernel
-from holdfast.kernels.checks import kernel_matrix, require_finite
+from holdfast.kernels.base import Kernel, VectorKernel, kernel_matrix, require_finite
 
 __all__ = [
     "KernelData",
@@ -61,6 +60,10 @@ class KernelData(ABC):
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data."""
 
+    def brought(self, rows: Index) -> "KernelData | None":
+        """Return a copy of those rows if these are elsewhere; None: they are here."""
+        return None
+
     def has_column(self) -> BoolArray:
         """Return for each row whether it can be asked for as a column."""
         return np.ones(len(self), dtype=bool)
@@ -70,18 +73,14 @@ class KernelData(ABC):
         return row_index(index, len(self))
 
 
-def _same_index(rows: Index, columns: Index) -> bool:
-    if isinstance(rows, slice) or isinstance(columns, slice):
-        return isinstance(rows, slice) and isinstance(columns, slice) and rows == columns
-    return rows is columns or np.array_equal(rows, columns)
-
-
 class KernelRows(KernelData):
     """Rows and a kernel object; every block is computed when asked for."""
 
     def __init__(self, kernel: Kernel, X: Any) -> None:
         self.kernel = kernel
-        self.X: RowData = as_rows(X)
+        self.X: RowData = X if type(X) is np.ndarray and X.ndim == 2 else as_rows(X)
+        # Kernels of vectors need not look at numbers again, nor at what they have made of them.
+        self._numeric = isinstance(kernel, VectorKernel) and self.X.dtype.kind == "f"
 
     def __len__(self) -> int:
         """Return the number of rows m."""
@@ -93,9 +92,13 @@ class KernelRows(KernelData):
 
     def block(self, rows: Index, columns: Index) -> FloatArray:
         """Return the matrix K[rows][:, columns]; exactly symmetric when both are the same."""
-        rows, columns = self._index(rows), self._index(columns)
-        X = self.X[rows]
-        return self._evaluate(X, None if _same_index(rows, columns) else self.X[columns])
+        if isinstance(rows, slice) or isinstance(columns, slice):
+            same = isinstance(rows, slice) and isinstance(columns, slice) and rows == columns
+        else:
+            same = rows is columns or np.array_equal(rows, columns)
+        m = self.X.shape[0]
+        X = self.X[row_index(rows, m)]
+        return self._evaluate(X, None if same else self.X[row_index(columns, m)], self._numeric)
 
     def diag(self, rows: Index | None = None) -> FloatArray:
         """Return values k(x, x) of those rows (default: all)."""
@@ -112,12 +115,16 @@ class KernelRows(KernelData):
         """Return kernel values of new rows with those rows of the data."""
         return self._evaluate(as_rows(X_new), self.X[self._index(columns)])
 
-    def _evaluate(self, X: RowData, Z: RowData | None) -> FloatArray:
-        # Overflow shows as inf or NaN in the result, which the check below reports.
+    def _evaluate(self, X: RowData, Z: RowData | None, numeric: bool = False) -> FloatArray:
+        # Overflow shows as inf or NaN in the result, which the checks below report.
         with np.errstate(over="ignore", invalid="ignore"):
+            if numeric and isinstance(self.kernel, VectorKernel):
+                values = self.kernel._matrix(X, Z)
+                require_finite(values, self.kernel)
+                return values
             values = self.kernel(X, Z)
         shape = (X.shape[0], X.shape[0] if Z is None else Z.shape[0])
-        return kernel_matrix(values, shape, repr(self.kernel), copy=False)
+        return kernel_matrix(values, shape, self.kernel, copy=False)
 
 
 class PrecomputedRows(KernelData):

@@ -94,7 +94,11 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
     m, n = X.shape[0], (X if Z is None else Z).shape[0]
     out = np.empty((m, n))
     if Z is not None:
-        _on_threads(lambda rows: evaluate(out[rows], rows, slice(0, n)), [*row_blocks(m, n)])
+
+        def across(rows: slice) -> None:
+            evaluate(out[rows], rows, slice(0, n))
+
+        _each(across, [*row_blocks(m, n)])
         return out
 
     def upper(rows: slice) -> None:
@@ -103,14 +107,16 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
         evaluate(block, rows, columns)
         out[rows, columns] = block
 
-    starts = range(0, m, _BLOCK_ROWS)
-    _on_threads(upper, [slice(start, min(start + _BLOCK_ROWS, m)) for start in starts])
+    if m <= _BLOCK_ROWS:
+        upper(slice(0, m))
+    else:
+        _each(upper, [slice(i, min(i + _BLOCK_ROWS, m)) for i in range(0, m, _BLOCK_ROWS)])
     mirror(out)
     return out
 
 
-def _on_threads(work: Callable[[slice], None], blocks: list[slice]) -> None:
-    """Do the blocks of a large matrix on several threads, each with one of BLAS.
+def _each(work: Callable[[slice], None], blocks: list[slice]) -> None:
+    """Do all blocks; those of a large matrix on several threads, each with one of BLAS.
 
     Threads of NumPy's BLAS would go on spinning beside the factorisation that follows.
     """
@@ -162,7 +168,7 @@ def distance_matrix(
     roots = None if weights is None else np.sqrt(weights)
     centre = _centre(Z_raw) if dense and not direct else None
     Z_ready = Z_raw if direct else float64_rows(Z_raw, roots, centre)
-    norms = row_norms_squared(Z_ready)
+    norms = np.empty(0) if direct else row_norms_squared(Z_ready)
 
     def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
         if direct:

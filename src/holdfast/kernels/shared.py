@@ -8,8 +8,7 @@ import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray, RowData
 from holdfast.kernels.base import Kernel
-from holdfast.kernels.compose import OnColumns, Scaled, Sum
-from holdfast.kernels.dot import Linear
+from holdfast.kernels.compose import Scaled, Sum
 from holdfast.kernels.grid import Precomputed
 from holdfast.kernels.matrix import KernelRows
 from holdfast.kernels.products import distance_matrix
@@ -18,7 +17,6 @@ from holdfast.kernels.stationary import RBF, Euclidean
 __all__ = [
     "Distances",
     "SharedRows",
-    "column_factors",
     "common_parts",
     "distinct_parts",
     "factors_and_parts",
@@ -113,26 +111,6 @@ def factors_and_parts(kernel: Kernel) -> list[tuple[float, Kernel]]:
         inner = factors_and_parts(kernel.kernel)
         return [(kernel.factor * factor, part) for factor, part in inner]
     return [(1.0, kernel)]
-
-
-def column_factors(kernel: Kernel | Precomputed, d: int) -> FloatArray | None:
-    """Return f (d,) of the kernel Σ_j f_j x_j z_j: sums of linear kernels, of all columns or some.
-
-    None for every other kernel, and where a kernel names columns that are not there.
-    """
-    if isinstance(kernel, Precomputed):
-        return None
-    factors = np.zeros(d)
-    for factor, part in factors_and_parts(kernel):
-        where: Any = slice(None)
-        if isinstance(part, OnColumns):
-            where, part = list(part.columns), part.kernel
-            if max(where) >= d:
-                return None
-        if not isinstance(part, Linear):
-            return None
-        factors[where] += factor
-    return factors
 
 
 def distinct_parts(kernels: Iterable[Kernel | Precomputed]) -> list[Kernel] | None:

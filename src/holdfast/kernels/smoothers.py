@@ -26,15 +26,14 @@ from holdfast.core.lapack import inverse_of_triangle
 from holdfast.core.smoother import Smoother
 from holdfast.exceptions import InvalidInputError, KernelError
 from holdfast.kernels import FunctionKernel, Kernel, Precomputed
+from holdfast.kernels.base import VectorKernel
 from holdfast.kernels.dask_rows import CrossRows, DaskRows
 from holdfast.kernels.matrix import KernelData, KernelRows
-from holdfast.kernels.shared import column_factors
 
 __all__ = [
     "column_features",
     "is_primal",
     "make_smoother",
-    "primal_columns",
     "require_room",
     "require_symmetric",
 ]
@@ -71,7 +70,7 @@ def make_smoother(
     standardize : bool
         Whether columns are in units of their standard deviation, in each experiment its own.
     """
-    features: Features
+    features: Features | None
     if isinstance(rows, DaskRows):
         features = _features_of_dask(rows, basis, epsilon)
         return FeatureSmoother(features, data, memory, partial(DaskSource, X=rows.X))
@@ -79,9 +78,9 @@ def make_smoother(
         features = StandardisedColumns(X, data.weights.values)
     elif basis is not None:
         features = BasisFeatures.of(rows, basis, epsilon)
-    elif is_primal(kernel, X):
-        features = column_features(kernel, X)
     else:
+        features = column_features(kernel, X) if is_primal(kernel, X) else None
+    if features is None:
         require_room(len(rows), memory)
         return KernelSmoother(rows, data, memory)
     return FeatureSmoother(features, data, memory)
@@ -112,13 +111,14 @@ def _features_of_dask(rows: DaskRows, basis: IntArray | None, epsilon: float) ->
     """Return the features of a sparse model, or those of a linear kernel without basis rows."""
     if basis is not None:
         return GatheredFeatures.gathered(rows, basis, epsilon)
-    if not primal_columns(rows.kernel, rows.X):
+    features = column_features(rows.kernel, rows.X)
+    if features is None:
         raise InvalidInputError(
             "a dense model needs the kernel matrix of all rows, which Dask rows do not fit; "
             "pass basis=1000 (or another number of basis rows).",
             argument="basis",
         )
-    return column_features(rows.kernel, rows.X)
+    return features
 
 
 def require_room(m: int, memory: float) -> None:
@@ -138,26 +138,24 @@ def is_primal(kernel: Kernel | Precomputed, X: Any, basis: Any = None) -> bool:
 
     With basis rows it never is.
     """
-    count = 0 if basis is not None else primal_columns(kernel, X)
+    if basis is not None or X.ndim != 2:
+        return False
+    factors = kernel.column_factors(X.shape[1])
+    count = 0 if factors is None else int(np.count_nonzero(factors))
     return 0 < count < X.shape[0] and not (sp.issparse(X) and count > MAX_SPARSE_FEATURES)
 
 
-def primal_columns(kernel: Kernel | Precomputed, X: Any) -> int:
-    """Return how many columns of X a sum of linear kernels uses; 0 for other kernels."""
-    factors = column_factors(kernel, X.shape[1]) if X.ndim == 2 else None
-    return 0 if factors is None else int(np.count_nonzero(factors))
-
-
-def column_features(kernel: Kernel | Precomputed, X: Any) -> ColumnFeatures:
-    """Return the features of a linear kernel, or of a sum of some."""
-    factors = column_factors(kernel, X.shape[1])
-    assert factors is not None
+def column_features(kernel: Kernel | Precomputed, X: Any) -> ColumnFeatures | None:
+    """Return the features of a linear kernel, or of a sum of some; None for other kernels."""
+    factors = kernel.column_factors(X.shape[1])
+    if factors is None or not factors.any():
+        return None
     return ColumnFeatures(X) if (factors == 1.0).all() else WeightedColumns(X, factors)
 
 
 def require_symmetric(kernel: Kernel | Precomputed, data: KernelData) -> None:
     """Refuse a user's function with k(x, z) ≠ k(z, x), which a sample of rows shows."""
-    if isinstance(kernel, Precomputed) or not kernel.accepts_objects:
+    if isinstance(kernel, VectorKernel | Precomputed) or not kernel.accepts_objects:
         return
     rows = np.unique(np.linspace(0, len(data) - 1, min(len(data), 64)).astype(np.int64))
     K = data.block(rows, rows)

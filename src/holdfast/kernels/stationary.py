@@ -13,8 +13,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from holdfast._typing import FloatArray, RowData
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.kernels.base import VectorKernel
-from holdfast.kernels.checks import finite_number, positive_width
+from holdfast.kernels.base import VectorKernel, finite_number, positive_width
 from holdfast.kernels.products import (
     distance_matrix,
     fill_blocks,
@@ -74,11 +73,12 @@ class Euclidean(_Stationary):
         return out
 
     def _matrix(self, X: RowData, Z: RowData | None) -> FloatArray:
-        widths = self._widths(X.shape[1])
-        gamma = self.gamma if isinstance(self.gamma, float) else 1.0
+        one = isinstance(self.gamma, float)
+        widths = None if one else self._widths(X.shape[1])
 
         def finish(block: FloatArray) -> None:
-            block *= gamma
+            if one:
+                block *= self.gamma
             self._profile(block)
 
         return distance_matrix(X, Z, widths, finish)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.data.dask import gather, is_dask
+from holdfast.data.dask import gather
 from holdfast.kernels.base import Kernel
 from holdfast.kernels.grid import NAMED
 from holdfast.kernels.matrix import KernelData
@@ -49,7 +49,7 @@ def typical_width(kind: type[Kernel], X: Any, weights: FloatArray) -> float | No
     rows (polynomial). Pairs of equal rows and rows of weight zero do not count.
     """
     chosen = sample_rows(weights, DISTANCE_ROWS)
-    rows = gather(X, chosen) if is_dask(X) else X[chosen]
+    rows = gather(X, chosen)
     values = kind.scaled_by_gamma(rows.astype(np.float64)) if rows.ndim == 2 else None
     if values is None or not (values > 0).any():
         return None
@@ -80,7 +80,11 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
     Σ w_i k_ii − (Σ w_i w_j k_ij)/Σ w_i, over a sample of at most 100 rows and scaled to all: never
     an m × m product. Exact for fewer rows.
     """
-    K, w = _sample(data, weights)
+    known = np.where(data.has_column(), weights, 0.0)
+    if not (known > 0).any():  # basis rows without weight
+        known = data.has_column().astype(float)
+    rows = sample_rows(known, KERNEL_ROWS)
+    K, w = data.block(rows, rows), known[rows] / known[rows].sum()
     total = float(w @ np.diag(K))
     if centred:
         inner = total - float(w @ K @ w)
@@ -96,19 +100,10 @@ def least_column(X: Any, weights: FloatArray, *, centred: bool) -> float:
     Columns that do not vary count for nothing; inf where no column does.
     """
     rows = sample_rows(weights, KERNEL_ROWS)
-    own: Any = gather(X, rows) if is_dask(X) else X[rows]
+    own = gather(X, rows)
     values = np.asarray(own.toarray() if sp.issparse(own) else own, dtype=np.float64)
     w = weights[rows] / weights[rows].sum()
     moved = values - w @ values if centred else values
     traces = w @ np.square(moved)
     varied = traces[traces > 1e-24 * (w @ np.square(values))]
     return float(varied.min(initial=np.inf) * weights.sum())
-
-
-def _sample(data: KernelData, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the kernel of some rows, and their weights, which add up to one."""
-    known = np.where(data.has_column(), weights, 0.0)
-    if not (known > 0).any():  # basis rows without weight
-        known = data.has_column().astype(float)
-    rows = sample_rows(known, KERNEL_ROWS)
-    return data.block(rows, rows), known[rows] / known[rows].sum()

@@ -1,4 +1,4 @@
-"""Class probabilities that decision values imply: a sigmoid for each class.
+"""Labels and class probabilities that decision values imply: the latter by sigmoids, or as such.
 
 Scores of probabilities, and the probabilities that a fitted classifier gives, both come from here:
 what is promised is what is delivered.
@@ -15,11 +15,13 @@ from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = [
     "Sigmoids",
+    "class_index",
+    "decision_to_label_index",
+    "decision_to_proba",
     "happened",
     "of_classes",
     "of_own_class",
     "shares",
-    "sigmoid_probabilities",
     "sigmoids",
 ]
 
@@ -62,6 +64,39 @@ def of_classes(p: FloatArray) -> FloatArray:
     return np.asarray(np.divide(p, total, out=even, where=total != 0))
 
 
+def class_index(labels: AnyArray, classes: AnyArray) -> IntArray:
+    """Return the index of each label among the classes, -1 for a label that is not one of them."""
+    index = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[index] == labels, index, -1)
+
+
+def decision_to_label_index(decision: FloatArray) -> IntArray:
+    """Return the class of each row of decision values (…, k, v): sign of one column, else argmax.
+
+    One column is that of two classes, where positive means the second.
+    """
+    if decision.shape[-1] == 1:
+        return (decision[..., 0] > 0).astype(np.int64)
+    return np.asarray(decision.argmax(axis=-1), dtype=np.int64)
+
+
+def decision_to_proba(decision: FloatArray, n_classes: int) -> FloatArray:
+    """Return the probabilities (k, n_classes) that least-squares decision values (k, v) imply.
+
+    Notes
+    -----
+    Least squares on targets -1 and +1 estimates ``f_k(x) = 2 P(k | x) - 1``. Hence
+    ``p_k ∝ max((1 + f_k) / 2, 0)``; two classes use ``[-f, f]``. Where every term vanishes there
+    is nothing to normalise and the row falls back to the softmax of its decision values.
+    """
+    f = np.hstack([-decision, decision]) if n_classes == 2 else decision
+    proba = np.maximum((1.0 + f) / 2.0, 0.0)
+    empty = proba.sum(axis=1) == 0
+    if empty.any():
+        proba[empty] = np.exp(f[empty] - f[empty].max(axis=1, keepdims=True))
+    return np.asarray(proba / proba.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
 def happened(index: AnyArray, n_targets: int) -> BoolArray:
     """Return whether rows (k,) of class `index` are of each target's class, (k, v)."""
     index = np.asarray(index).reshape(-1, 1)
@@ -77,13 +112,6 @@ def of_own_class(p: FloatArray, index: AnyArray) -> FloatArray:
 def shares(rows: IntArray, weights: FloatArray) -> FloatArray:
     """Return the weights (k,) of tested rows, of `weights` (k,): those tested n times count 1/n."""
     return np.asarray(weights / np.bincount(rows)[rows])
-
-
-def sigmoid_probabilities(
-    decision: FloatArray, positive: BoolArray, weights: FloatArray
-) -> FloatArray:
-    """Return the probabilities (a, k, classes) of decisions by their own sigmoids."""
-    return sigmoids(decision, positive, weights).of(decision)
 
 
 def sigmoids(decision: FloatArray, positive: BoolArray, weights: FloatArray) -> Sigmoids:

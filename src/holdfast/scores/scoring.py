@@ -1,7 +1,7 @@
 """Scores of many held-out experiments for every alpha: pooled, of each experiment and target.
 
-The common metrics are computed from sums over rows (`holdfast.scores.metrics`), all others by
-calling the scorer.
+Functions of a mean over rows are computed from sums over rows, whatever the number of experiments;
+for all others each experiment is scored by itself, most of them by calling the scorer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,27 @@ import numpy as np
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.gaussian import SecondMoments
 from holdfast.exceptions import InvalidInputError
-from holdfast.scores.densities import density_splits
-from holdfast.scores.metrics import Metric, segment_sums, spreads
-from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoid_probabilities
-from holdfast.scores.scorers import NO_WEIGHT, Scoring, class_index
-from holdfast.scores.standard_errors import mean_and_std, mean_of_defined, of_sums, over_splits
+from holdfast.scores.metric import Metric, placements
+from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoids
+from holdfast.scores.scorers import call_scorer
 
-__all__ = ["MAX_COLUMNS", "MAX_SPLITS", "Scores", "combine", "score_experiments"]
+__all__ = [
+    "MAX_COLUMNS",
+    "MAX_SPLITS",
+    "Scores",
+    "combine",
+    "density_rows",
+    "log_densities",
+    "row_values",
+    "score_experiments",
+    "summary",
+    "variances",
+]
 
+NO_WEIGHT = (
+    "sample_weight is zero for every test row: there is nothing to score; "
+    "give at least one test row a positive weight"
+)
 
 #: A scorer that has to be called once per experiment is not called for more experiments than this.
 MAX_SPLITS = 1000
@@ -32,6 +45,7 @@ MAX_SPLITS = 1000
 MAX_COLUMNS = 100
 
 _BATCH = 1 << 16  # values in a cache
+_OF_TARGETS = ("", "_mean", "_se")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,19 +91,16 @@ class Scores:
         Scores of several targets are the uniform average over targets, as in scikit-learn. `terms`
         add up to the error of the pooled score, where experiments have no scores of their own.
         """
-        error, made_of = (over_splits, own) if terms is None else (of_sums, terms)
         if pooled.shape[1] == 1:
-            splits, se = own[..., 0], error(made_of[..., 0])
-            return cls(pooled[:, 0], splits, *mean_and_std(splits), se)
-        splits, se = own.mean(axis=2), error(made_of.mean(axis=2))
-        each = pooled, mean_of_defined(own), error(made_of)
-        return cls(pooled.mean(axis=1), splits, *mean_and_std(splits), se, *each)
+            sum_of = None if terms is None else terms[..., 0]
+            return cls(pooled[:, 0], own[..., 0], *summary(own[..., 0], sum_of))
+        splits, sum_of = own.mean(axis=2), None if terms is None else terms.mean(axis=2)
+        mean, _, se = summary(own, terms)
+        return cls(pooled.mean(axis=1), splits, *summary(splits, sum_of), pooled, mean, se)
 
     @classmethod
     def joined(cls, parts: Sequence[Scores]) -> Scores:
         """Return the scores at several grids of alphas as those at one."""
-        if len(parts) == 1:
-            return parts[0]
         known = [f.name for f in fields(cls) if getattr(parts[0], f.name) is not None]
         return cls(**{name: np.concatenate([getattr(s, name) for s in parts]) for name in known})
 
@@ -101,31 +112,36 @@ class Scores:
         return (self.pooled if pooled else self.mean)[:1]
 
 
-@dataclass(frozen=True, eq=False)
-class _Tested:
-    """Test rows of positive weight, one experiment after the other.
+def summary(
+    splits: FloatArray, terms: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean and standard deviation of the defined splits (a, n, …), and the standard error.
 
-    Attributes
-    ----------
-    y : (k, v) ndarray
-        Targets, or labels of shape (k,) of a classifier.
-    weights, share : (k,) ndarray
-        Row weights, all positive, and those where rows that are tested n times count 1/n.
-    ptr : (n_used + 1,) ndarray
-        Experiment j has the rows ``ptr[j]:ptr[j + 1]``, at least one.
-    groups : (k,) ndarray or None
-        Group of each row, for a scorer that takes groups.
+    The standard error is nan with fewer than two splits, or where one is undefined. It is that of
+    the sum of `terms` (a, n, …) about zero, se² = n/(n − 1) Σ t², if these are given.
     """
-
-    y: AnyArray
-    weights: FloatArray
-    share: FloatArray
-    ptr: IntArray
-    groups: AnyArray | None
+    n, total = splits.shape[1], splits.sum(axis=1)
+    count: Any = n
+    if n and np.isfinite(total).all():
+        mean = total / n
+        deviation = splits - mean[:, None]
+    else:
+        defined = np.isfinite(splits)
+        count = defined.sum(axis=1)
+        mean = np.where(defined, splits, 0.0).sum(axis=1) / np.maximum(count, 1)
+        deviation = np.where(defined, splits - mean[:, None], 0.0)
+        mean = np.where(count > 0, mean, np.nan)
+    square = np.square(deviation, out=deviation).sum(axis=1)
+    std = np.sqrt(np.where(count, square / np.maximum(count, 1), np.nan))
+    if n < 2:
+        return mean, std, np.full(mean.shape, np.nan)
+    if terms is not None:
+        return mean, std, np.sqrt(np.square(terms).sum(axis=1) * (n / (n - 1)))
+    return mean, std, np.sqrt(np.where(count == n, square / (n - 1) / n, np.nan))
 
 
 def score_experiments(
-    scoring: Scoring,
+    metric: Metric,
     predictions: FloatArray,
     rows: IntArray,
     ptr: IntArray,
@@ -140,116 +156,144 @@ def score_experiments(
 
     Parameters
     ----------
-    scoring : Scoring
-        From `resolve_scoring`.
+    metric : Metric
     predictions : (a, k, v) ndarray
         ``predictions[:, ptr[j]:ptr[j + 1]]`` belong to experiment j.
     rows : (k,) ndarray
         Experiment j tests ``rows[ptr[j]:ptr[j + 1]]``; a row may be tested more than once.
     ptr : (n_experiments + 1,) ndarray
-        Where each experiment starts and ends.
-    y : (m, v) ndarray or (m,) labels
-        Targets of all rows.
-    weights : (m,) ndarray
-        Weights of all rows. Rows of weight zero are left out, and so is an experiment whose test
-        rows all have weight zero: its split is nan and counts in no mean.
-    groups : (m,) ndarray, optional
-        Groups of all rows, for a scorer that takes them.
+    y, weights, groups : ndarray
+        Targets (m, v) or labels (m,), weights (m,), and groups (m,) of all rows. Rows of weight
+        zero are left out, and so is an experiment without others: its split is nan and counts in
+        no mean.
     each_target : bool
         Also give `per_target_mean` and `per_target_se` if that takes a scorer call for each
-        target and experiment. The fast metrics give them anyway.
+        target and experiment. Sums over rows give them anyway.
     moments : callable, optional
         Makes the second moments of the test rows, for scores of their distribution.
 
-    Raises
-    ------
-    InvalidInputError
-        If every test row has weight zero, or the scorer refuses the pooled predictions.
-
     Notes
     -----
-    Metrics cost O(a k v), whatever the number of experiments. Any other scorer is called for every
+    Sums over rows cost O(a k v), whatever the number of experiments. A scorer is called for every
     alpha and, with at most `MAX_SPLITS` experiments, for every alpha and experiment; beyond that
     number splits, mean, std and se are nan.
 
-    `se` is ``std(splits, ddof=1) / sqrt(n)`` over the n experiments that have weight. Where R² of
-    a single row is undefined, it is that of the pooled score, a function of a mean over rows.
-    Experiments count as exchangeable and independent, which those with overlapping test rows are
-    not.
+    `se` is ``std(splits, ddof=1) / sqrt(n)`` over the n experiments that have weight: they count as
+    independent, which those with overlapping test rows are not. Where R² of a single row is
+    undefined, it is that of the pooled score, a function of a mean over rows.
     """
-    if scoring.density:
-        if moments is not None:
-            return _densities(moments())
-        scoring.refuse_density("this answer")
-    predictions = np.asarray(predictions)
-    keep = weights[rows] > 0  # (k,)
-    if not keep.any():
+    if metric.of == "densities":
+        if moments is None:
+            metric.refuse_density("this answer")
+        else:
+            predictions = density_rows(moments(), np.diff(ptr))
+    w, n = weights[rows], len(ptr) - 1
+    live = w > 0
+    if not live.all():
+        keep = np.flatnonzero(live)
+        rows, w, predictions = rows[keep], w[keep], predictions[:, keep]
+        ptr = np.searchsorted(keep, ptr)
+    if not rows.size:
         raise InvalidInputError(NO_WEIGHT, argument="sample_weight")
-    all_kept = bool(keep.all())
-    ends = np.concatenate([[0], np.cumsum(keep)])[ptr]
-    used = np.flatnonzero(np.diff(ends) > 0)  # experiments with a row of positive weight
-    rows = rows if all_kept else rows[keep]
+    used = np.flatnonzero(np.diff(ptr))
     tested = _Tested(
+        metric,
         y[rows],
-        weights[rows],
-        shares(rows, weights[rows]),
-        np.append(ends[used], ends[-1]),
-        None if groups is None or not scoring.takes_groups else groups[rows],
+        np.ones(w.size) if metric.of == "densities" else w,
+        w if metric.classes is None else shares(rows, w),
+        np.append(ptr[used], ptr[-1]),
+        None if groups is None or not metric.takes_groups else groups[rows],
     )
-
-    def predicted(alphas: int | slice) -> FloatArray:
-        p: FloatArray = predictions[alphas]
-        return p if all_kept else p[..., keep, :]
-
-    if scoring.metric is not None:
-        found = _from_sums(scoring.metric, scoring.classes, tested, predicted, len(predictions))
+    if metric.row_value is not None:
+        found = _from_sums(tested, predictions)
     else:
-        found = _called(scoring, tested, predicted, len(predictions), each_target=each_target)
-    if len(used) == len(ptr) - 1:
+        found = _called(tested, predictions, each_target=each_target)
+    if used.size == n:
         return found
-    splits = np.full((len(predictions), len(ptr) - 1), np.nan)
+    splits = np.full((len(predictions), n), np.nan)
     splits[:, used] = found.splits
     return replace(found, splits=splits)
 
 
-def _from_sums(
-    metric: Metric,
-    classes: AnyArray | None,
-    tested: _Tested,
-    predicted: Callable[[slice], FloatArray],
-    n_alphas: int,
-) -> Scores:
-    """Return the scores of a metric, a few alphas at a time: as many as fit into a cache."""
-    y, ptr, w = tested.y, tested.ptr, tested.weights[:, None]
-    if classes is not None:
-        index = class_index(y, classes)
-        y = index[:, None].astype(float)
-    total, starts = w.sum(), ptr[:-1]
-    split_weight, weighted = segment_sums(w, starts), bool((w != 1.0).any())
-    whole_spread = split_spread = np.zeros(1)  # for a metric that does not use it
-    if metric.uses_spread:
-        split_spread = spreads(y, tested.weights, ptr)
-        whole_spread = spreads(y, tested.weights, ptr[[0, -1]])[0]
-    undefined = metric.uses_spread and bool((np.diff(ptr) < 2).any())
-    parts, batch = [], max(1, _BATCH // max(1, y.size))
-    for i in range(0, n_alphas, batch):
-        p = predicted(slice(i, i + batch))
-        if metric.of == "probabilities":
-            p = sigmoid_probabilities(p, happened(index, p.shape[2]), tested.share)
+@dataclass(frozen=True, eq=False)
+class _Tested:
+    """Test rows of positive weight, one experiment after the other, and how they are scored.
+
+    Targets (k, v) or labels (k,); what rows weigh in the score, and in sigmoids, where those tested
+    n times count 1/n; where each experiment, of one row at least, starts; and groups (k,) for a
+    scorer that takes them.
+    """
+
+    metric: Metric
+    y: AnyArray
+    weights: FloatArray
+    share: FloatArray
+    ptr: IntArray
+    groups: AnyArray | None
+
+
+def _from_sums(tested: _Tested, predictions: FloatArray) -> Scores:
+    """Return scores from sums over rows, of as many alphas at a time as fit into a cache."""
+    metric, ptr, w = tested.metric, tested.ptr, tested.weights[:, None]
+    y, starts = metric.targets(tested.y), ptr[:-1]
+    total, size, weighted = w.sum(), _sums(w, starts), bool((w != 1.0).any())
+    of_all, of_each, single = np.zeros(1), np.zeros((1, 1)), False
+    if metric.form == "relative":
+        of_all, of_each = variances(y, w, ptr[[0, -1]])[0], variances(y, w, ptr)
+        single = bool((np.diff(ptr) < 2).any())
+    parts, batch = [], max(1, _BATCH // max(1, tested.y.size))
+    for i in range(0, len(predictions), batch):
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
-            values = metric.row_value(p, y)
+            values = row_values(metric, predictions[i : i + batch], y, tested.share)
             if weighted:
                 values *= w
-            sums = segment_sums(values, starts)  # (b, n_used, v)
+            sums = _sums(values, starts)  # (b, n, v)
             mean = sums.sum(axis=1) / total
-            pooled = _finite(metric.finish(mean, whole_spread))
-            own = _finite(metric.finish(sums / split_weight, split_spread))
+            pooled = _finite(metric.finish(mean, of_all))
+            own = _finite(metric.finish(sums / size, of_each))
             terms = None
-            if undefined:
-                slope = metric.slope(mean, whole_spread)[:, None]
-                terms = slope * (sums - split_weight * mean[:, None]) / total
+            if single:
+                slope = metric.slope(mean, of_all)[:, None]
+                terms = slope * (sums - size * mean[:, None]) / total
             parts.append(Scores.of_targets(pooled, own, terms))
-    return Scores.joined(parts)
+    return Scores.joined(parts) if len(parts) > 1 else parts[0]
+
+
+def row_values(metric: Metric, p: FloatArray, y: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the values (b, k, v) of rows whose weighted mean makes the score.
+
+    Of predictions (b, k, v), and y from `Metric.targets`; `share` (k,) is what rows weigh in the
+    sigmoids that make probabilities of decision values.
+    """
+    assert metric.row_value is not None
+    if metric.of == "probabilities":
+        p = sigmoids(p, happened(y, p.shape[2]), share).of(p)
+    return metric.row_value(p, y)
+
+
+def _sums(values: FloatArray, starts: IntArray) -> FloatArray:
+    """Return the sums of the rows (…, k, v) from each start to the next: (…, n, v)."""
+    if len(starts) == values.shape[-2]:  # one row in every experiment
+        return values
+    if len(starts) == 1:
+        return np.asarray(values.sum(axis=-2, keepdims=True))
+    return np.asarray(np.add.reduceat(values, starts, axis=-2))
+
+
+def variances(y: FloatArray, w: FloatArray, ptr: IntArray) -> FloatArray:
+    """Return the weighted variances (n, v) of y in each experiment; 0 if constant, nan of a row.
+
+    Weights are of shape (k, 1).
+    """
+    starts, counts = ptr[:-1], np.diff(ptr)
+    total = _sums(w, starts)
+    mean = _sums(w * y, starts) / total
+    centred = y - np.repeat(mean, counts, axis=0)
+    variance = _sums(w * centred * centred, starts) / total
+    # Rounding of the mean would make a constant target seem to vary.
+    variance[np.maximum.reduceat(y, starts) == np.minimum.reduceat(y, starts)] = 0.0
+    variance[counts < 2] = np.nan
+    return variance
 
 
 def _finite(scores: FloatArray) -> FloatArray:
@@ -259,119 +303,107 @@ def _finite(scores: FloatArray) -> FloatArray:
     return np.where(np.isfinite(scores), scores, np.nan)
 
 
-def _densities(moments: SecondMoments) -> Scores:
-    """Return the scores "log_density" of the distribution of held-out targets."""
-    pooled, own = density_splits(moments)
-    used = ~np.isnan(own).all(axis=(0, 2))
-    found = Scores.of_targets(pooled, own[:, used])
-    return replace(found, splits=own.mean(axis=2))
+def log_densities(moments: SecondMoments) -> FloatArray:
+    """Return the joint log density (a, J, v) of the test rows of each experiment.
+
+    Notes
+    -----
+    With noise variance σ²/w and prior covariance (σ²/α)k the held-out targets are normal about
+    their predictions, with the covariances of `holdfast.core.gaussian`. The log density is
+
+        −½(|H| log 2πσ² + log det C + rᵀC⁻¹r/σ²),      C = (I − S_HH)⁻¹
+
+    (Rasmussen & Williams 2006, §5.4.2; for groups Ginsbourger & Schärer 2024), and
+    σ̂² = Σ rᵀC⁻¹r / Σ|H| makes their sum largest.
+    """
+    noise = moments.noise[:, None]
+    n = moments.count[None, :, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.log(2.0 * np.pi * noise)
+        return np.asarray(-0.5 * (n * level + moments.log_det[..., None] + moments.square / noise))
 
 
-def _called(
-    scoring: Scoring,
-    tested: _Tested,
-    predicted: Callable[[int], FloatArray],
-    n_alphas: int,
-    *,
-    each_target: bool,
-) -> Scores:
-    """Return the scores of the experiments that have weight, by calling the scorer."""
-    ptr, w = tested.ptr, tested.weights
-    n_used, every = len(ptr) - 1, slice(None)
-    passed = None if (w == w[0]).all() else w
-    pooled, splits = np.empty(n_alphas), np.full((n_alphas, n_used), np.nan)
-    for i in range(n_alphas):
-        p = predicted(i)
-        sigmoids: Callable[[], Sigmoids] = cache(
-            partial(scoring.sigmoids, p, tested.y, tested.share)
-        )
+def density_rows(moments: SecondMoments, sizes: IntArray) -> FloatArray:
+    """Return values (a, k, v) of the test rows whose mean is the score "log_density".
 
-        def call(part: slice, p: FloatArray = p, sigmoids: Any = sigmoids) -> float:
-            part_weights = None if passed is None else passed[part]
-            part_groups = None if tested.groups is None else tested.groups[part]
-            return scoring.call(
-                tested.y[part], p[part], part_weights, part != every, part_groups, sigmoids
-            )
+    Rows that are tested together share their joint log density equally.
+    """
+    share = log_densities(moments) / np.maximum(1, moments.count)[:, None]
+    return np.repeat(share, sizes, axis=1)
 
-        pooled[i] = call(every)
-        if n_used == 1:
+
+def _called(tested: _Tested, predictions: FloatArray, *, each_target: bool) -> Scores:
+    """Return the scores of predictions (a, k, v), of experiments and of all rows by themselves."""
+    metric, y, ptr, w = tested.metric, tested.y, tested.ptr, tested.weights
+    a, n, equal = len(predictions), len(ptr) - 1, bool((w == w[0]).all())
+    pooled, splits = np.empty(a), np.full((a, n), np.nan)
+    for i, p in enumerate(predictions):
+        made = cache(partial(_sigmoids, tested, p))
+
+        def call(part: slice, whole: bool = False, p: FloatArray = p, made: Any = made) -> float:
+            if metric.form == "area":
+                values = placements(p[part, 0], metric.positive(y[part]), w[part])
+                return float(w[part] @ values / w[part].sum())
+            weights = None if equal else w[part]
+            groups = None if tested.groups is None else tested.groups[part]
+            return call_scorer(metric, y[part], p[part], weights, groups, made, strict=whole)
+
+        pooled[i] = call(slice(None), True)
+        if n == 1:
             splits[i] = pooled[i]
-        elif n_used <= MAX_SPLITS:
+        elif n <= MAX_SPLITS:
             splits[i] = [call(slice(*ends)) for ends in pairwise(ptr)]
-    # A score of a single row (F1, explained variance) says nothing about the error of the score.
-    telling = np.diff(ptr).min() > 1
-    se = over_splits(splits) if telling else np.full(n_alphas, np.nan)
-    found = Scores(pooled, splits, *mean_and_std(splits), se)
-    if scoring.classes is not None or tested.y.shape[1] == 1:
+    mean, std, se = summary(splits)
+    if np.diff(ptr).min() < 2:  # the score of a single row (F1) says nothing about the error
+        se = np.full(a, np.nan)
+    found = Scores(pooled, splits, mean, std, se)
+    if metric.classes is not None or y.shape[1] == 1:
         return found
     # If the splits of each target are not needed, one experiment with all rows is enough.
     rows = tested if each_target else replace(tested, ptr=ptr[[0, -1]])
     each = [
-        _called(
-            scoring,
-            replace(rows, y=tested.y[:, [t]]),
-            lambda i, t=t: predicted(i)[:, [t]],  # type: ignore[misc]
-            n_alphas,
-            each_target=False,
-        )
-        for t in range(tested.y.shape[1])
+        _called(replace(rows, y=y[:, [t]]), predictions[:, :, [t]], each_target=False)
+        for t in range(y.shape[1])
     ]
-
-    def columns(name: str) -> FloatArray:
-        return np.array([getattr(one, name) for one in each]).T
-
-    found = replace(found, per_target=columns("pooled"))
+    pooled, mean, se = (
+        np.array([getattr(one, name) for one in each]).T for name in ("pooled", "mean", "se")
+    )
     if not each_target:
-        return found
-    return replace(found, per_target_mean=columns("mean"), per_target_se=columns("se"))
+        return replace(found, per_target=pooled)
+    return replace(found, per_target=pooled, per_target_mean=mean, per_target_se=se)
 
 
-def combine(scores_list: Sequence[Scores], sizes: Sequence[int]) -> Scores:
-    """Return the scores of all targets from the scores of blocks of targets.
+def _sigmoids(tested: _Tested, decision: FloatArray) -> Sigmoids:
+    """Return what turns decision values (k, v) of the tested rows into probabilities."""
+    happen = happened(tested.metric.targets(tested.y), decision.shape[1])
+    return sigmoids(decision[None], happen, tested.share)
 
-    Parameters
-    ----------
-    scores_list : sequence of Scores
-        One for each block, of the same experiments, rows and weights. Regression only.
-    sizes : sequence of int
-        Number of targets in each block.
 
-    Notes
-    -----
-    The score of all targets is the uniform average over targets. That is what the scikit-learn
-    regression metrics do, so the result is that of scoring all targets at once. A scorer written by
-    a user that mixes targets in another way gets the average of its values on the blocks. Where
-    the standard error takes more than the splits, it is the average of those of the blocks, which
-    is never smaller.
+def combine(parts: Sequence[Scores], sizes: Sequence[int]) -> Scores:
+    """Return the scores of all targets from those of blocks of so many targets (regression only).
+
+    The average over targets: what scikit-learn's regression metrics are. A scorer written by a user
+    that mixes targets in another way gets the average of its values on the blocks. Where the
+    standard error takes more than the splits, it is the average of those of the blocks, which is
+    never smaller.
     """
     share = np.asarray(sizes, dtype=np.float64) / sum(sizes)
 
     def average(name: str) -> FloatArray:
-        return np.asarray(
-            sum(w * getattr(s, name) for w, s in zip(share, scores_list, strict=True))
-        )
-
-    splits = average("splits")
-    # An experiment without weight is nan throughout and counts in no mean.
-    used = ~np.all([np.isnan(s.splits).all(axis=0) for s in scores_list], axis=0)
-    own = splits[:, used]
-    se = average("se")
-    if own.size and np.isfinite(own).all() and np.isfinite(se).all():
-        se = over_splits(own)
+        return np.asarray(sum(w * getattr(s, name) for w, s in zip(share, parts, strict=True)))
 
     def joined(name: str, single: str) -> FloatArray | None:
-        parts = [
+        each = [
             getattr(s, name) if s.per_target is not None else getattr(s, single)[:, None]
-            for s in scores_list
+            for s in parts
         ]
-        return None if any(part is None for part in parts) else np.hstack(parts)
+        return None if any(one is None for one in each) else np.hstack(each)
 
-    return Scores(
-        average("pooled"),
-        splits,
-        *mean_and_std(own),
-        se,
-        joined("per_target", "pooled"),
-        joined("per_target_mean", "mean"),
-        joined("per_target_se", "se"),
-    )
+    splits, se = average("splits"), average("se")
+    # An experiment without weight is nan throughout and counts in no mean.
+    own = splits[:, ~np.all([np.isnan(s.splits).all(axis=0) for s in parts], axis=0)]
+    mean, std, over_splits = summary(own)
+    if own.size and np.isfinite(own).all() and np.isfinite(se).all():
+        se = over_splits
+    each = {f"per_target{of}": joined(f"per_target{of}", of[1:] or "pooled") for of in _OF_TARGETS}
+    return Scores(average("pooled"), splits, mean, std, se, **each)

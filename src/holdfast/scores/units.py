@@ -16,7 +16,6 @@ __all__ = [
     "codes_of",
     "held_out_units",
     "overlapping",
-    "rows_in_order",
     "steps_of",
     "units_of",
 ]
@@ -54,6 +53,45 @@ def codes_of(groups: AnyArray) -> IntArray:
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
+def units_of(
+    experiments: Experiments,
+    cv: Any,
+    groups: AnyArray | None,
+    Y: FloatArray,
+    weights: FloatArray,
+    *,
+    joint: bool = False,
+) -> Units:
+    """Return what counts as one observation, and whether units may be drawn at random.
+
+    Groups (m,) are the units if every experiment holds out whole groups. `joint` says whether the
+    rows that an experiment tests have one score together.
+
+    Notes
+    -----
+    Where experiments hold out more than they test, or rows have a place (`cv` is a splitter that
+    knows it, or makes folds of rows in order), blocks are the units: the rows that are tested
+    together, or, where rows are tested one by one, sets that were held out around some of them.
+    Those are chosen without overlap, and other rows join the set next to them.
+    """
+    m, used, test = weights.size, weights > 0, experiments.test
+    code = held_out_units(experiments, groups, m, used)
+    placed = isinstance(cv, Splitter) or (code is None and _in_order(test, Y[used]))
+    held, tested = (
+        np.bincount(sets.owners, weights=used[sets.values], minlength=len(sets))
+        for sets in (experiments.held_out, test)
+    )
+    plain = not placed and bool((held == tested).all())
+    count = np.bincount(test.values, minlength=m)
+    exchangeable = plain and (bool(count[used].all()) or int(count.max()) > 1)
+    if code is not None:
+        return Units(code, "groups", exchangeable)
+    several = bool((test.sizes > 1).any())
+    if plain and not (joint and several):
+        return Units(np.arange(m), "rows", exchangeable)
+    return Units(_blocks(test if several else experiments.held_out, m), "blocks", exchangeable)
+
+
 def held_out_units(
     experiments: Experiments, groups: AnyArray | None, m: int, used: BoolArray | None = None
 ) -> IntArray | None:
@@ -74,18 +112,16 @@ def held_out_units(
     return code if bool((count == size[pairs % size.size]).all()) else None
 
 
-def rows_in_order(experiments: Experiments, Y: FloatArray, weights: FloatArray) -> bool:
+def _in_order(test: Ragged, Y: FloatArray) -> bool:
     """Whether folds are stretches of consecutive rows, and the order of the rows matters.
 
     Unshuffled folds of a series in time, or of a sorted table, hold out what lies together; random
     rows would have their neighbours among the training rows. Where rows are in no order, such folds
     are as good as random ones: the targets of neighbouring rows then correlate by about 1/√m.
     """
-    test = experiments.test
     if len(test) < 2 or (test.sizes < 2).any() or not _consecutive(test):
         return False  # one fixed test set has its rows only
-    Z = Y[weights > 0]
-    Z = Z / max(np.abs(Z).max(initial=0.0), np.finfo(float).tiny)
+    Z = Y / max(np.abs(Y).max(initial=0.0), np.finfo(float).tiny)
     Z = Z - Z.mean(axis=0)
     alike = (Z[:-1] * Z[1:]).sum(axis=0) * np.sqrt(len(Z))
     return bool((alike > ALIKE * np.square(Z).sum(axis=0)).any())
@@ -113,51 +149,6 @@ def _consecutive(sets: Ragged) -> bool:
     """Whether each set is a stretch of consecutive rows."""
     low, high = (f.reduceat(sets.values, sets.ptr[:-1]) for f in (np.minimum, np.maximum))
     return bool((high - low + 1 == sets.sizes).all())
-
-
-def units_of(
-    experiments: Experiments,
-    groups: AnyArray | None,
-    weights: FloatArray,
-    *,
-    placed: bool,
-    joint: bool = False,
-) -> Units:
-    """Return what counts as one observation, and whether units may be drawn at random.
-
-    Parameters
-    ----------
-    experiments : Experiments
-    groups : ndarray of shape (m,) or None
-        The units, if every experiment holds out whole groups.
-    weights : ndarray of shape (m,)
-    placed : bool
-        Whether rows have a place: the experiments come from a splitter that knows it, or are folds
-        of rows in order (`rows_in_order`).
-    joint : bool
-        Whether the rows that an experiment tests have one score together.
-
-    Notes
-    -----
-    Where experiments hold out more than they test, or rows have a place, blocks are the units: the
-    rows that are tested together, or, where rows are tested one by one, sets that were held out
-    around some of them. Those are chosen without overlap, and other rows join the set next to them.
-    """
-    m, used, test = weights.size, weights > 0, experiments.test
-
-    def sizes(rows: Ragged) -> AnyArray:
-        return np.bincount(rows.owners, weights=used[rows.values], minlength=len(rows))
-
-    plain = not placed and bool((sizes(experiments.held_out) == sizes(test)).all())
-    count = np.bincount(test.values, minlength=m)
-    exchangeable = plain and (bool(count[used].all()) or int(count.max()) > 1)
-    code = held_out_units(experiments, groups, m, used)
-    if code is not None:
-        return Units(code, "groups", exchangeable)
-    several = bool((test.sizes > 1).any())
-    if plain and not (joint and several):
-        return Units(np.arange(m), "rows", exchangeable)
-    return Units(_blocks(test if several else experiments.held_out, m), "blocks", exchangeable)
 
 
 def _blocks(sets: Ragged, m: int) -> IntArray:

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from holdfast._typing import IntArray
 from holdfast.core.experiments import Experiments
-from holdfast.data.numbers import whole_number
+from holdfast.data.values import whole_number
 from holdfast.exceptions import InvalidInputError
 
 

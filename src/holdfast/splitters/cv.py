@@ -17,7 +17,7 @@ from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut, check_cv
 from holdfast._typing import IntArray
 from holdfast.core.experiments import Experiments, Ragged, leave_group_out, leave_one_out
 from holdfast.data.indices import row_numbers
-from holdfast.data.labels import check_labels
+from holdfast.data.values import check_labels
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.splitters.base import Splitter
 
@@ -52,8 +52,8 @@ def as_experiments(
 
     Notes
     -----
-    Leave-one-out, leave-one-group-out and the splitters of `holdfast.splitters` never go through
-    scikit-learn's `split`, whose training indices would cost O(n_rows²).
+    Leave-one-out, leave-one-group-out, a number of folds and the splitters of `holdfast.splitters`
+    never go through scikit-learn's `split`, whose training indices would cost O(n_rows²).
     """
     labels = None if groups is None else check_groups(groups, n_rows)
     if isinstance(cv, Experiments):
@@ -64,6 +64,10 @@ def as_experiments(
         experiments = leave_one_out(n_rows)
     elif isinstance(cv, LeaveOneGroupOut) and labels is not None:
         experiments = leave_group_out(labels)
+    elif isinstance(cv, int | np.integer) and not classifier and 2 <= cv <= n_rows:
+        sizes = np.full(cv, n_rows // cv)  # as KFold
+        sizes[: n_rows % cv] += 1
+        experiments = leave_group_out(np.repeat(np.arange(cv), sizes))
     else:
         held, tested = held_and_tested(cv, n_rows, X, y, labels, classifier)
         experiments = Experiments(Ragged.from_arrays(held), Ragged.from_arrays(tested))

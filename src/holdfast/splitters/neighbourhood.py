@@ -14,7 +14,7 @@ from sklearn.neighbors import VALID_METRICS, NearestNeighbors
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.numbers import check_positive
+from holdfast.data.values import check_positive
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.splitters.base import Splitter, count_rows, plain
 

@@ -10,8 +10,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from holdfast._typing import AnyArray, IntArray
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.data.labels import check_labels
-from holdfast.data.numbers import whole_number
+from holdfast.data.values import check_labels, whole_number
 from holdfast.exceptions import HoldOutError, InvalidInputError
 from holdfast.splitters.base import Splitter, plain
 from holdfast.splitters.neighbourhood import AroundRows, require_training_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from holdfast import KernelRidgeCV
-from holdfast.estimators.automatic import DENSE_ROWS, NUMBERS, automatic_basis
+from holdfast.estimators.inputs import DENSE_ROWS, NUMBERS, automatic_basis
 from holdfast.exceptions import InvalidInputError
 from holdfast.kernels import RBF, Linear, Precomputed
 

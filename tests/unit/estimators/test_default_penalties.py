@@ -11,7 +11,7 @@ from holdfast.exceptions import GridEdgeWarning
 from holdfast.kernels import RBF, Linear
 from holdfast.kernels.matrix import KernelRows
 from holdfast.kernels.typical import total_eigenvalue
-from holdfast.scores.penalties import ABOVE, BELOW, COUNT, default_penalties
+from holdfast.scores.choice import ABOVE, BELOW, COUNT, default_penalties
 from reference.retrain import retrain
 
 

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut
 
 from holdfast import KernelMixtureCV, KernelRidgeCV
+from holdfast.answers import training
 from holdfast.estimators import search
-from holdfast.estimators.search import Planned
 from holdfast.exceptions import GridEdgeWarning, InvalidInputError, NotSupportedError
 from holdfast.kernels import RBF, FunctionKernel, Linear, OnColumns
 from holdfast.kernels.shared import SharedRows, distinct_parts
@@ -170,15 +170,15 @@ def test_linear_bands_are_fitted_in_their_columns(kind, each):
 @pytest.mark.parametrize("cv", [LeaveOneOut(), LeaveOneGroupOut()], ids=["rows", "runs"])
 def test_large_kernels_are_compared_side_by_side(more, cv, monkeypatch):
     alone, threads = fitted(cv=cv, **more), set()
-    plain = Planned.scores
+    plain = training.score_experiments
 
-    def watched(self, alphas):
+    def watched(*args, **kwargs):
         threads.add(get_ident())
-        return plain(self, alphas)
+        return plain(*args, **kwargs)
 
     monkeypatch.setattr(search, "SMALL", 1)
     monkeypatch.setattr(search, "piece_threads", lambda: 3)
-    monkeypatch.setattr(Planned, "scores", watched)
+    monkeypatch.setattr(training, "score_experiments", watched)
     model = fitted(cv=cv, **more)
     assert len(threads) > 1
     assert np.array_equal(model.kernel_weights_, alone.kernel_weights_)

@@ -63,3 +63,14 @@ def test_other_refusals():
         OnColumns(RBF(), [0, 9])(X)
     with pytest.raises(InvalidInputError, match="numeric rows"):
         OnColumns(FunctionKernel(lambda A, B: np.ones((len(A), len(B)))), [0])(["a", "b"])
+
+
+@pytest.mark.parametrize("basis", [None, 12])
+def test_sums_of_linear_kernels_of_columns_have_coefficients(basis):
+    kernel = 2.0 * OnColumns(3.0 * Linear() + Linear(), COLUMNS) + 0.5 * Linear()
+    y = X @ RNG.normal(size=5)
+    model = KernelRidgeCV(kernel, alphas=[1.0], basis=basis, random_state=0).fit(X, y)
+    np.testing.assert_allclose(Z @ model.coef_ + model.intercept_, model.predict(Z), atol=1e-10)
+    same = KernelRidgeCV("precomputed", alphas=[1.0]).fit(kernel(X), y)
+    if basis is None:
+        np.testing.assert_allclose(model.predict(Z), same.predict(kernel(Z, X)), atol=1e-9)

@@ -102,6 +102,17 @@ def test_nothing_but_nan_is_an_error(pooled):
     assert ("pooled=True" in str(caught.value)) == (not pooled)
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.exceptions.GridEdgeWarning")
+def test_means_are_compared_where_the_pooled_score_is_undefined():
+    def score(estimator, p, y):
+        return NAN if len(y) == len(Y) else -float(np.square(estimator.predict(p) - y).mean())
+
+    one = KernelRidgeCV("linear", cv=3, scoring=score, pooled=False).fit(X, Y)
+    other = KernelRidgeCV("linear", cv=3, pooled=False).fit(X, Y)
+    assert np.isnan(one.cv_results_["pooled_test_score"]).all()
+    assert one.alpha_ == other.alpha_
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_choice_and_ranks_equal_plain_loops(seed):
     rng = np.random.default_rng(seed)
