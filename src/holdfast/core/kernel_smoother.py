@@ -121,7 +121,7 @@ class KernelSmoother(Smoother):
             if self._last is None or self._last.least != alpha:
                 A, complement = self._deflated()
                 A[np.diag_indices(len(A))] += alpha
-                lengths = np.sqrt(np.diag(A))
+                lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
                 # The transpose of a C-ordered symmetric matrix is Fortran-ordered: no copy.
                 with threads_for(len(A)):
                     L, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
