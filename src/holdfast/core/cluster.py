@@ -38,7 +38,7 @@ FAN_IN = 8
 _NOTHING = np.empty((0, 0))
 #: Weights and unpenalised columns of no rows, replaced by those of a task's own rows.
 _NO_DATA = WeightedData(
-    Weights(np.empty(0), np.empty(0), np.empty(0, dtype=bool), True),
+    Weights.of(np.empty(0)),
     Unpenalised(_NOTHING, _NOTHING, _NOTHING, _NOTHING, True, ()),
     Targets(_NOTHING, _NOTHING, _NOTHING, np.empty(0)),
 )

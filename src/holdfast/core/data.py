@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,10 @@ class Weights:
         are predicted and never trained on.
     trained : ndarray of bool, shape (m,)
         Whether the weight is positive.
+    rows : ndarray of int
+        The rows that are trained on.
+    all_trained : bool
+        Whether that is every row.
     uniform : bool
         Whether every weight is 1.
     """
@@ -47,24 +50,16 @@ class Weights:
     values: FloatArray
     root: FloatArray
     trained: BoolArray
+    rows: IntArray
+    all_trained: bool
     uniform: bool
 
     @classmethod
     def of(cls, values: FloatArray) -> Weights:
         """Return these weights."""
-        trained = values > 0
-        uniform = bool(np.all(values == 1.0))
-        return cls(values, np.where(trained, np.sqrt(values), 1.0), trained, uniform)
-
-    @cached_property
-    def all_trained(self) -> bool:
-        """Whether every row is trained on."""
-        return bool(self.trained.all())
-
-    @cached_property
-    def rows(self) -> IntArray:
-        """The rows that are trained on."""
-        return np.flatnonzero(self.trained)
+        trained, uniform = values > 0, bool((values == 1.0).all())
+        root, rows = np.where(trained, np.sqrt(values), 1.0), np.flatnonzero(trained)
+        return cls(values, root, trained, rows, rows.size == values.size, uniform)
 
     def times(self, Y: FloatArray) -> FloatArray:
         """Return √w · Y, zero where a row is not trained on."""

@@ -373,26 +373,6 @@ def _rounded_up(sizes: IntArray, ratio: float) -> IntArray:
     return ladder[np.searchsorted(ladder, sizes)]
 
 
-def affected(basis: IntArray | None, policy: Policy) -> IntArray:
-    """Return the basis rows whose role changes when they are held out.
-
-    Those of a dense model do not: it is expanded in every row, and holding a row out and removing
-    it from the basis are the same thing (representer theorem).
-    """
-    none = np.empty(0, dtype=np.int64)
-    if basis is not None:
-        return none if policy in ("keep", "reselect") else basis
-    if policy in ("train", "skip"):
-        raise NotSupportedError(
-            f'held_out_basis "{policy}" needs basis rows; this model is dense, so every row is '
-            "one.",
-            argument="held_out_basis",
-            remedies=("basis",),
-            advice='Pass basis=..., or use held_out_basis="remove".',
-        )
-    return none
-
-
 def positions(basis: IntArray, n_rows: int) -> IntArray:
     """Return the position of each row in the basis, −1 for rows that are not in it."""
     position = np.full(n_rows, -1)
@@ -421,11 +401,21 @@ def resolve(
         See Pahikkala et al. (2012) §6.2 and §6.4. "reselect" leaves the choice of basis rows to the
         caller.
     """
-    trained, concerned = weights > 0, affected(basis, policy)
+    if basis is None and policy in ("train", "skip"):
+        raise NotSupportedError(
+            f'held_out_basis "{policy}" needs basis rows; this model is dense, so every row is '
+            "one.",
+            argument="held_out_basis",
+            remedies=("basis",),
+            advice='Pass basis=..., or use held_out_basis="remove".',
+        )
+    # A dense model is expanded in every row, and holding a row out and removing it from the basis
+    # are the same thing (representer theorem).
+    trained, concerned = weights > 0, None if policy in ("keep", "reselect") else basis
     held, test = experiments.held_out, experiments.test
     removed = Ragged.empty(len(experiments))
     source = np.arange(len(experiments))
-    if concerned.size:
+    if concerned is not None and concerned.size:
         position = positions(concerned, weights.size)
         if policy == "remove":
             removed = _leaving(held, position, concerned.size)

@@ -332,7 +332,7 @@ class CrossValidatedKernelRidge(
             data = rows_with_kernel(candidate.kernel, X, training.basis)
             totals[i] = total_eigenvalue(data, training.weights, centred=training.bias)
             if is_primal(candidate.kernel, training.X, training.basis):
-                least[i] = least_column(X, training.weights, centred=training.bias)
+                least[i] = least_column(data, X, training.weights, centred=training.bias)
         return default_penalties(totals, least)
 
     def _publish(self, fitted: Fitted, parameters: dict[str, Any]) -> None:

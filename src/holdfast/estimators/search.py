@@ -193,16 +193,17 @@ def scored(
     step = v if training.labels.ndim == 1 else max(1, room // (a * k))
     parts, sizes, rounding = [], [], np.zeros(a)
     for start in range(0, v, step):
-        columns = slice(start, min(start + step, v))
+        stop = min(start + step, v)
+        columns = slice(None) if step >= v else slice(start, stop)
         values, error = model.predict_with_error(tasks, alphas, trial.plan.path, columns)
         np.maximum(rounding, error.max(axis=1, initial=0.0), out=rounding)
         moments = partial(model.moments, tasks, alphas, values, columns)
         parts.append(
             objective.scores(training, values, tasks.test, columns=columns, moments=moments)
         )
-        sizes.append(columns.stop - columns.start)
+        sizes.append(stop - start)
         if step < v:
-            report(columns.stop, v, "targets")
+            report(stop, v, "targets")
     scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
     n, splits = len(training.experiments), np.empty((a, 0))
     if n <= MAX_COLUMNS:

@@ -60,7 +60,7 @@ class KernelData(ABC):
     def predict_block(self, X_new: Any, columns: Index) -> FloatArray:
         """Return kernel values of new rows with those rows of the data."""
 
-    def brought(self, rows: Index) -> "KernelData | None":
+    def brought(self, rows: Index) -> "KernelRows | None":
         """Return a copy of those rows if these are elsewhere; None: they are here."""
         return None
 

@@ -94,13 +94,14 @@ def total_eigenvalue(data: KernelData, weights: FloatArray, *, centred: bool) ->
     return size if np.isfinite(size) and size > 0 else 1.0
 
 
-def least_column(X: Any, weights: FloatArray, *, centred: bool) -> float:
+def least_column(data: KernelData, X: Any, weights: FloatArray, *, centred: bool) -> float:
     """Return about the smallest trace that a column of a linear kernel has, of a sample of rows.
 
     Columns that do not vary count for nothing; inf where no column does.
     """
     rows = sample_rows(weights, KERNEL_ROWS)
-    own = gather(X, rows)
+    known = data.brought(rows)  # those that the whole trace was taken from
+    own = gather(X, rows) if known is None else known.X
     values = np.asarray(own.toarray() if sp.issparse(own) else own, dtype=np.float64)
     w = weights[rows] / weights[rows].sum()
     moved = values - w @ values if centred else values
