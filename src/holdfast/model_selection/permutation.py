@@ -1,53 +1,33 @@
-"""`permutation_test_score`: permuted targets are more right-hand sides of one smoother."""
+"""`permutation_test_score`: permuted targets are more right-hand sides of one smoother.
+
+scikit-learn's own function is run once without a model, to write down in which orders it puts the
+targets and how it splits them. Predictions for all orders then come from one smoother.
+"""
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyRegressor
 from sklearn.metrics import check_scoring, mean_absolute_error, mean_squared_error, r2_score
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    LeavePGroupsOut,
-    LeavePOut,
-    PredefinedSplit,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import check_cv
 from sklearn.model_selection import permutation_test_score as _permutation_test_score
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils import _safe_indexing
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.core.experiments import Experiments
-from holdfast.core.smoother import Smoother
-from holdfast.estimators.regression import KernelRidgeCV
-from holdfast.model_selection.answering import case_of, form_and_penalty, refitting, routed
-from holdfast.model_selection.held_out import experiments_of, predictions, prepared
-from holdfast.model_selection.recognise import Form, Refit
-from holdfast.model_selection.stand_in import Answers, Case, on_rows, r2, stand_in
+from holdfast.model_selection.description import Refit, describe
+from holdfast.model_selection.functions import drop_in
+from holdfast.model_selection.job import Job, Question, answers_from
+from holdfast.model_selection.problem import Problem, penalties_of
+from holdfast.model_selection.splits import Splits, number_of_rows
+from holdfast.model_selection.stand_in import on_rows, r2
 
-__all__ = ["permutation_test_score"]
-
-#: Splitters that do not look at the targets.
-SAME_SPLITS = (
-    KFold,
-    GroupKFold,
-    LeaveOneOut,
-    LeavePOut,
-    LeaveOneGroupOut,
-    LeavePGroupsOut,
-    PredefinedSplit,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
 #: From targets and predictions (t, n) to one number for each column.
 Measure = Callable[[FloatArray, FloatArray], FloatArray]
 MEASURES: dict[Any, Measure] = {
@@ -59,20 +39,8 @@ MEASURES: dict[Any, Measure] = {
 BLOCK_DOUBLES = 2**22
 
 
-def permutation_test_score(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    *,
-    groups: Any = None,
-    cv: Any = None,
-    n_permutations: int = 100,
-    n_jobs: int | None = None,
-    random_state: Any = 0,
-    verbose: int = 0,
-    scoring: Any = None,
-    params: dict[str, Any] | None = None,
-) -> tuple[float, FloatArray, float]:
+@drop_in(_permutation_test_score)
+def permutation_test_score(given: dict[str, Any]) -> Any:
     """Return score, scores of permuted targets and p value as scikit-learn, without refits.
 
     Parameters
@@ -97,175 +65,126 @@ def permutation_test_score(
     >>> print(f"{score:.2f} {null.max():.2f} {pvalue:.3f}")
     0.41 0.02 0.005
     """
-    if hasattr(cv, "__next__"):
-        cv = list(cv)  # an iterator gives its splits once
-    # Generators shall draw for refits what they drew for us.
-    untouched, seed = deepcopy(cv), deepcopy(random_state)
+    if hasattr(given["cv"], "__next__"):
+        given["cv"] = list(given["cv"])  # an iterator gives its splits once
     try:
-        if type(estimator) is KernelRidgeCV:
-            raise Refit("KernelRidgeCV chooses in every split of every permutation")
-        case = case_of(estimator, X, y, groups, cv, params)
-        form, penalty = form_and_penalty(case)
-        asked = _asked(case, scoring, groups, listed=_listed(cv))
-        orders = _orders(len(case), n_permutations, groups, random_state)
-        scores = _all_scores(case, form, penalty, orders, asked)
-    except Refit as refit:
-        job = refitting("permutation_test_score", refit, estimator, X, y, untouched)
-        given: dict[str, Any] = {} if params is None else {"params": params}
-        found = job.run(
-            _permutation_test_score,
-            {"n_jobs": n_jobs},
-            groups=groups,
-            n_permutations=n_permutations,
-            random_state=seed,
-            verbose=verbose,
-            scoring=scoring,
-            **given,
+        describe(given["estimator"])
+        runs = _runs_of(given)
+        question = Question.of({**given, "cv": runs[0].splits})
+        problem, scorer = question.problem(), _scorer(given)
+        scores = np.concatenate(
+            [
+                _scores(question, problem, [run.order for run in block], block[0].splits, scorer)
+                for block in _blocks(runs, problem)
+            ]
         )
-        return found[0], found[1], found[2]
-    score, null = float(scores[0]), scores[1:]
-    return score, null, float((np.sum(null >= score) + 1.0) / (n_permutations + 1))
+    except Refit as refit:
+        return Job.left("permutation_test_score", given, refit).run(_permutation_test_score)
+    null = scores[1:]
+    return float(scores[0]), null, float((np.sum(null >= scores[0]) + 1.0) / (null.size + 1))
 
 
-class _Asked(NamedTuple):
-    """The scorer, what it and the splitter get beside the data, and whether splits are listed."""
-
-    scorer: Callable[..., Any]
-    score: dict[str, Any]
-    split: dict[str, Any]
-    listed: bool
-
-
-def _asked(case: Case, scoring: Any, groups: Any, *, listed: bool) -> _Asked:
-    """Return what scorer and splitter receive, by request if metadata are routed."""
+def _scorer(given: dict[str, Any]) -> Any:
     try:
-        scorer = check_scoring(case.estimator, scoring=on_rows(scoring, case))
-        if not routed():
-            return _Asked(scorer, {}, {"groups": groups}, listed)
-        router = MetadataRouter(owner="permutation_test_score")
-        for name, part, method in (
-            ("estimator", case.estimator, "fit"),
-            ("splitter", case.cv, "split"),
-            ("scorer", scorer, "score"),
-        ):
-            mapping = MethodMapping().add(caller="fit", callee=method)
-            router.add(method_mapping=mapping, **{name: part})
-        found = process_routing(router, "fit", **case.fit_params)
+        return check_scoring(given["estimator"], scoring=on_rows(given["scoring"]))
     except (TypeError, ValueError) as error:  # which scikit-learn raises, too
         raise Refit from error
-    return _Asked(scorer, dict(found.scorer.score), dict(found.splitter.split), listed)
 
 
-def _orders(m: int, count: int, groups: Any, random_state: Any) -> list[IntArray]:
-    """Return the order of the targets as they are, and those of scikit-learn's permutations."""
+class _Run(NamedTuple):
+    """The order of the targets, and how they are split."""
+
+    order: IntArray
+    splits: Splits
+
+
+class _Recorder:
+    """A splitter that writes down what it is asked to split, and splits nothing."""
+
+    def __init__(self, cv: Any, X: Any, y: Any) -> None:
+        self.cv, self.X, self.y = cv, X, y
+        self.runs: list[_Run] = []
+
+    def split(self, X: Any, order: IntArray, groups: Any = None) -> Any:
+        """Write down the splits of the targets in this order."""
+        y = _safe_indexing(self.y, order)
+        splits = Splits(order.size, self.cv.split(self.X, y, groups))
+        if self.runs and splits == self.runs[-1].splits:
+            splits = self.runs[-1].splits  # one object for those that are the same
+        self.runs.append(_Run(order, splits))
+        return iter([(np.arange(1), np.arange(1))])
+
+    def get_n_splits(self, *args: Any) -> int:
+        """Return one, for the split that there has to be."""
+        return 1
+
+
+def _runs_of(given: dict[str, Any]) -> list[_Run]:
+    """Return the targets as they are and in every order that scikit-learn puts them in.
+
+    Generators are copied: they shall draw for refits what they drew here.
+    """
+    X, y = given["X"], given["y"]
     try:
-        generator, draws = check_random_state(random_state), range(count)
-    except (TypeError, ValueError) as error:  # which scikit-learn raises, too
+        cv = check_cv(deepcopy(given["cv"]), y, classifier=is_classifier(given["estimator"]))
+        recorder = _Recorder(cv, X, y)
+        rows = np.arange(number_of_rows(X))
+        own = {
+            "estimator": DummyRegressor(),
+            "X": rows[:, None],
+            "y": rows,
+            "cv": recorder,
+            "scoring": lambda *_: 0.0,
+            "random_state": deepcopy(given["random_state"]),
+            "n_jobs": 1,
+            "verbose": 0,
+        }
+        _permutation_test_score(
+            **{**given, **own, **({"params": None} if "params" in given else {})}
+        )
+    except Exception as error:  # whatever it is, scikit-learn says it better
         raise Refit from error
-    if not draws:
-        raise Refit
-    return [np.arange(m), *(_permuted(groups, m, generator) for _ in draws)]
+    return recorder.runs
 
 
-def _all_scores(
-    case: Case, form: Form, penalty: FloatArray, orders: list[IntArray], asked: _Asked
-) -> FloatArray:
-    """Return the mean score over the splits for targets in each of some orders."""
-    m, smoother = len(case), prepared(form)
-    if asked.listed or _same_splits(case.cv):
-        experiments = experiments_of(case.splits, m, everything=False)
-        blocks = _blocks(orders, experiments.test.values.size * form.Y.shape[1])
-        parts = [_scores(case, form, penalty, experiments, o, asked, smoother) for o in blocks]
-        return np.concatenate(parts)
-    parts = []
-    for i, order in enumerate(orders):
-        own = case
-        if i:
-            y = _safe_indexing(case.y, order)
-            own = replace(case, splits=list(case.cv.split(case.X, y, **asked.split)))
-        experiments = experiments_of(own.splits, m, everything=False)
-        parts.append(_scores(own, form, penalty, experiments, [order], asked, smoother))
-    return np.concatenate(parts)
-
-
-def _listed(cv: Any) -> bool:
-    """Whether splits are given themselves, and not what makes them."""
-    return not (cv is None or isinstance(cv, numbers.Integral) or hasattr(cv, "split"))
-
-
-def _same_splits(cv: Any) -> bool:
-    """Whether permuted targets are split as the others, every time."""
-    drawn = getattr(cv, "shuffle", type(cv) is ShuffleSplit)
-    seeded = isinstance(getattr(cv, "random_state", 0), int | np.integer)
-    return type(cv) in SAME_SPLITS and (seeded or not drawn)
-
-
-def _permuted(groups: Any, m: int, generator: Any) -> IntArray:
-    """Return the next order of the targets, among those of a group if there are groups."""
-    if groups is None:
-        return np.asarray(generator.permutation(m))
-    order, groups = np.arange(m), np.asarray(groups)
-    for group in np.unique(groups):
-        inside = groups == group
-        order[inside] = generator.permutation(order[inside])
-    return order
-
-
-def _blocks(orders: list[IntArray], per_order: int) -> Iterator[list[IntArray]]:
-    step = max(1, BLOCK_DOUBLES // max(1, per_order))
-    return (orders[i : i + step] for i in range(0, len(orders), step))
-
-
-def _scores(
-    case: Case,
-    form: Form,
-    penalty: FloatArray,
-    experiments: Experiments,
-    orders: list[IntArray],
-    asked: _Asked,
-    smoother: Smoother | None,
-) -> FloatArray:
-    """Return the same for orders whose targets are split alike, with one set of predictions."""
-    v = form.Y.shape[1]
-    Y = np.hstack([form.Y[order] for order in orders])
-    penalties = np.tile(penalty, len(orders))[None]
-    (values,) = predictions(replace(form, Y=Y), experiments, penalties, smoother)
-    plain = v == 1 and form.classes is None and form.inverse is None and not asked.score
-    measure = _measure_of(asked.scorer) if plain else None
-    if measure is not None and experiments.test.sizes.min() > 1:
-        return _measured(measure, Y, values, experiments)
-    found = np.empty(len(orders))
-    for i, order in enumerate(orders):
-        own = replace(case, y=_safe_indexing(case.y, order))
-        part = [values[:, i * v : (i + 1) * v]]
-        part = part if form.inverse is None else [form.inverse(part[0])]
-        answers = Answers(own, experiments, part, form.flat, form.classes)
-        found[i] = _mean_score(answers, asked)
+def _blocks(runs: list[_Run], problem: Problem) -> list[list[_Run]]:
+    """Return runs that are split alike, so many that their predictions fit into a block."""
+    found = []
+    for _, same in groupby(runs, key=lambda run: id(run.splits)):
+        some = list(same)
+        per_run = some[0].splits.experiments().test.values.size * problem.Y.shape[1]
+        step = max(1, BLOCK_DOUBLES // per_run)
+        found += [some[i : i + step] for i in range(0, len(some), step)]
     return found
 
 
-def _mean_score(answers: Answers, asked: _Asked) -> float:
-    case, model, scores = answers.case, stand_in(answers), []
-    for train, test in case.splits:
-        model.fit(np.asarray(train)[:, None], _safe_indexing(case.y, train))
-        if answers.classes is not None and model.classes_.size < 2:
-            raise Refit("a split trains on a single class")
-        given = {name: _safe_indexing(value, test) for name, value in asked.score.items()}
-        truth = _safe_indexing(case.y, test)
-        scores.append(asked.scorer(model, np.asarray(test)[:, None], truth, **given))
-    return float(np.mean(scores))
-
-
-def _measured(
-    measure: Measure,
-    Y: FloatArray,
-    values: FloatArray,
-    experiments: Experiments,
+def _scores(
+    question: Question, problem: Problem, orders: list[IntArray], splits: Splits, scorer: Any
 ) -> FloatArray:
-    """Return the mean over the splits of a metric, for many targets (m, n) at once."""
-    test = experiments.test
-    parts = [measure(Y[test[j]], values[test.ptr[j] : test.ptr[j + 1]]) for j in range(len(test))]
-    return np.asarray(np.mean(parts, axis=0))
+    """Return the mean score over the splits of the targets in each of some orders."""
+    experiments, v = splits.experiments(), problem.Y.shape[1]
+    Y = np.hstack([problem.Y[order] for order in orders])
+    penalties = np.tile(penalties_of(question.described, problem), len(orders))[None]
+    (values,) = problem.held_out(experiments, penalties, Y)
+    test, measure = experiments.test, _measure_of(scorer)
+    plain = v == 1 and problem.classes is None and question.described.target is None
+    if plain and measure is not None and test.sizes.min() > 1:
+        parts = [
+            measure(Y[test[j]], values[test.ptr[j] : test.ptr[j + 1]]) for j in range(len(test))
+        ]
+        return np.asarray(np.mean(parts, axis=0))
+    found = np.empty(len(orders))
+    for i, order in enumerate(orders):
+        own = replace(question, y=_safe_indexing(question.y, order), splits=splits)
+        part = values[:, i * v : (i + 1) * v]
+        model, scores = answers_from(own, problem, experiments, [part]).stand_in(), []
+        for train, rows in splits:
+            model.fit(train[:, None], _safe_indexing(own.y, train))
+            if problem.classes is not None and model.classes_.size < 2:
+                raise Refit("a split trains on a single class")
+            scores.append(scorer(model, rows[:, None], _safe_indexing(own.y, rows)))
+        found[i] = np.mean(scores)
+    return found
 
 
 def _measure_of(scorer: Any) -> Measure | None:
