@@ -67,7 +67,7 @@ def cross_val_predict(given: dict[str, Any]) -> Any:
     method = given["method"]
     refit = None if hasattr(given["estimator"], method) else Refit()
     job = Job.of("cross_val_predict", given, refit=refit)
-    if job.answers is not None and method == "predict" and job.answers.classes is None:
+    if job.answers is not None and method == "predict" and job.answers.problem.classes is None:
         values = job.answers.of_all_rows()
         if values is not None:
             return values

@@ -13,57 +13,17 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import hash as content_hash
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.utils import indexable
 
 from holdfast._typing import FloatArray
-from holdfast.core.experiments import Experiments
 from holdfast.exceptions import HoldfastWarning, warn
 from holdfast.model_selection.description import Description, Refit, describe
-from holdfast.model_selection.problem import Problem, penalties_of, problem_of
-from holdfast.model_selection.splits import Splits, make_splits, number_of_rows
+from holdfast.model_selection.problem import penalties_of
+from holdfast.model_selection.question import Question, number_of_rows
 from holdfast.model_selection.stand_in import Answers, on_rows
 
 #: Numbers that held-out predictions of all candidates may take (1 GB).
 MOST_DOUBLES = 2**27
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What the user asked: an estimator that is described, its rows, how they are split."""
-
-    estimator: Any
-    described: Description
-    X: Any
-    y: Any
-    params: Mapping[str, Any]
-    splits: Splits
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
-        """Return the question, with the splits made; whatever is wrong with it is a `Refit`."""
-        estimator, params = given["estimator"], given["params"] or {}
-        described = describe(estimator)
-        if get_config()["enable_metadata_routing"]:
-            raise Refit("metadata routing is switched on")
-        if given["y"] is None:
-            raise Refit
-        try:
-            X, y = indexable(given["X"], given["y"])
-            splits = make_splits(estimator, given["cv"], X, y, given["groups"])
-        except Exception as error:  # whatever it is, scikit-learn says it better
-            raise Refit from error
-        return cls(estimator, described, X, y, params, splits)
-
-    def problem(self, described: Description | None = None) -> Problem:
-        """Return the smoother of the estimator, or of one that differs in its parameters."""
-        found = problem_of(described or self.described, self.X, self.y, self.params)
-        if found.classes is not None:
-            labels = np.asarray(self.y)
-            if any(np.unique(labels[train]).size < 2 for train, _ in self.splits):
-                raise Refit("a split trains on a single class")
-        return found
 
 
 def answers_of(
@@ -90,29 +50,7 @@ def answers_of(
         for i, found in zip(members, problem.held_out(experiments, penalties), strict=True):
             values[i] = found
     assert problem is not None
-    return answers_from(question, problem, experiments, values, candidates)
-
-
-def answers_from(
-    question: Question,
-    problem: Problem,
-    experiments: Experiments,
-    values: Sequence[FloatArray],
-    candidates: Sequence[Mapping[str, Any]] = ({},),
-) -> Answers:
-    """Return predictions of candidates with what they belong to."""
-    return Answers(
-        estimator=question.estimator,
-        X=question.X,
-        y=question.y,
-        params=question.params,
-        splits=question.splits,
-        experiments=experiments,
-        values=values,
-        flat=problem.flat,
-        classes=problem.classes,
-        candidates=candidates,
-    )
+    return Answers(question, problem, experiments, values, candidates)
 
 
 def _with(question: Question, candidate: Mapping[str, Any]) -> Description:

@@ -23,10 +23,10 @@ from sklearn.utils import _safe_indexing
 from holdfast._typing import FloatArray, IntArray
 from holdfast.model_selection.description import Refit, describe
 from holdfast.model_selection.functions import drop_in
-from holdfast.model_selection.job import Job, Question, answers_from
+from holdfast.model_selection.job import Job
 from holdfast.model_selection.problem import Problem, penalties_of
-from holdfast.model_selection.splits import Splits, number_of_rows
-from holdfast.model_selection.stand_in import on_rows, r2
+from holdfast.model_selection.question import Question, Splits, number_of_rows
+from holdfast.model_selection.stand_in import Answers, on_rows, r2
 
 #: From targets and predictions (t, n) to one number for each column.
 Measure = Callable[[FloatArray, FloatArray], FloatArray]
@@ -177,7 +177,7 @@ def _scores(
     for i, order in enumerate(orders):
         own = replace(question, y=_safe_indexing(question.y, order), splits=splits)
         part = values[:, i * v : (i + 1) * v]
-        model, scores = answers_from(own, problem, experiments, [part]).stand_in(), []
+        model, scores = Answers(own, problem, experiments, [part]).stand_in(), []
         for train, rows in splits:
             model.fit(train[:, None], _safe_indexing(own.y, train))
             if problem.classes is not None and model.classes_.size < 2:

@@ -135,18 +135,12 @@ refit_time_, multimetric_
         scorers, _ = self._get_scorers()  # of the estimator itself, not of its stand-in
         self.scorer_ = getattr(scorers, "_scorers", scorers)
         if self.refit:
-            self._refit(X, y, rest)
+            start, every = time.time(), job.given["X"][:, 0]
+            self.best_estimator_ = job.answers.refitted(self.best_index_, every)
+            self.refit_time_ = time.time() - start
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
         return self
-
-    def _refit(self, X: Any, y: Any, params: Mapping[str, Any]) -> None:
-        """Fit the best candidate to all rows."""
-        own = {name: clone(value, safe=False) for name, value in self.best_params_.items()}
-        best = clone(self.estimator).set_params(**own)
-        start = time.time()
-        best.fit(X, y, **params)
-        self.best_estimator_, self.refit_time_ = best, time.time() - start
-        if hasattr(best, "feature_names_in_"):
-            self.feature_names_in_ = best.feature_names_in_
 
 
 class _Choosing:

@@ -22,7 +22,8 @@ from sklearn.utils.multiclass import unique_labels
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.experiments import Experiments
-from holdfast.model_selection.splits import Splits, number_of_rows
+from holdfast.model_selection.problem import Problem
+from holdfast.model_selection.question import Question, number_of_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,39 +32,32 @@ class Answers:
 
     Attributes
     ----------
-    estimator, X, y, params : what the user asked about; `params` are what `fit` receives
-    splits : Splits
+    question : Question
+    problem : Problem
+        The smoother, or one of them.
     experiments : Experiments
-        The same, with the rows whose predictions are known.
+        The splits, with the rows whose predictions are known.
     values : sequence of ndarray of shape (test rows, v)
         Model values of each candidate, laid end to end as `experiments.test` is.
-    flat : bool
-        Whether predictions have one dimension.
-    classes : ndarray or None
     candidates : sequence of dict
         In which parameters each differs from the estimator.
     """
 
-    estimator: Any
-    X: Any
-    y: Any
-    params: Mapping[str, Any]
-    splits: Splits
+    question: Question
+    problem: Problem
     experiments: Experiments
     values: Sequence[FloatArray]
-    flat: bool
-    classes: AnyArray | None
     candidates: Sequence[Mapping[str, Any]] = ({},)
 
     @cached_property
     def _order(self) -> cycle[int]:
         """The splits in the order in which scikit-learn goes through them, again and again."""
-        return cycle(range(len(self.splits)))
+        return cycle(range(len(self.question.splits)))
 
     def split_of(self, train: IntArray) -> int | None:
         """Return the split that trains on these rows: the next one, or one that comes later."""
-        some = islice(self._order, len(self.splits))
-        return next((j for j in some if np.array_equal(self.splits[j][0], train)), None)
+        some = islice(self._order, len(self.question.splits))
+        return next((j for j in some if np.array_equal(self.question.splits[j][0], train)), None)
 
     def lookup(self, candidate: int, split: int | None, rows: IntArray) -> FloatArray | None:
         """Return model values (k, v) of some rows, or None if one of them is not known."""
@@ -81,27 +75,29 @@ class Answers:
     def of_all_rows(self) -> FloatArray | None:
         """Return predictions in the order of the rows; None if a row is not tested just once."""
         test, values = self.experiments.test.values, self.values[0]
-        if not np.array_equal(np.sort(test), np.arange(number_of_rows(self.X))):
+        if not np.array_equal(np.sort(test), np.arange(number_of_rows(self.question.X))):
             return None
         ordered = np.empty_like(values)
         ordered[test] = values
-        return ordered[:, 0] if self.flat else ordered
+        return ordered[:, 0] if self.problem.flat else ordered
 
     def refitted(self, candidate: int, train: IntArray) -> Any:
         """Return the estimator itself, fitted: for what a model is asked beside predictions."""
         own = {name: clone(v, safe=False) for name, v in self.candidates[candidate].items()}
-        model = clone(self.estimator).set_params(**own)
-        X, y = _safe_split(model, self.X, self.y, train)
-        params = {name: _safe_indexing(value, train) for name, value in self.params.items()}
+        model = clone(self.question.estimator).set_params(**own)
+        X, y = _safe_split(model, self.question.X, self.question.y, train)
+        params = {
+            name: _safe_indexing(value, train) for name, value in self.question.params.items()
+        }
         return model.fit(X, y, **params)
 
     def rows(self, rows: IntArray, train: IntArray) -> Any:
         """Return the rows themselves; of a kernel matrix the columns that are trained on."""
-        return _safe_split(self.estimator, self.X, None, rows, train)[0]
+        return _safe_split(self.question.estimator, self.question.X, None, rows, train)[0]
 
     def stand_in(self) -> StandIn:
         """Return the stand-in for the estimator, a regressor or a classifier as it is."""
-        return (_Classifier if is_classifier(self.estimator) else _Regressor)(self)
+        return (_Classifier if is_classifier(self.question.estimator) else _Regressor)(self)
 
 
 class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -138,7 +134,7 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
         return self._shown(method, values)
 
     def _shown(self, method: str, values: FloatArray) -> AnyArray:
-        return values[:, 0] if self.answers.flat else values
+        return values[:, 0] if self.answers.problem.flat else values
 
     def refitted(self) -> Any:
         """Return the estimator itself, fitted to the rows of the split."""
@@ -146,7 +142,7 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
 
     def __sklearn_tags__(self) -> Any:
         """Return the estimator's tags; rows are numbers, not a kernel matrix."""
-        tags = get_tags(self.answers.estimator)
+        tags = get_tags(self.answers.question.estimator)
         tags.input_tags.pairwise = False
         return tags
 
@@ -187,10 +183,10 @@ class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is
 
     def _shown(self, method: str, values: FloatArray) -> AnyArray:
         """Return decisions or labels from one model value per class, one in all for two."""
-        labels = self.answers.classes
+        labels = self.answers.problem.classes
         assert labels is not None
         if labels.size > 2:
-            own = np.asarray(_safe_indexing(self.answers.y, self._train))
+            own = np.asarray(_safe_indexing(self.answers.question.y, self._train))
             values = values[:, np.isin(labels, np.unique(own))]
             if values.shape[1] == 2:  # the second against the first
                 values = values[:, 1:]

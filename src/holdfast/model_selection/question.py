@@ -1,17 +1,21 @@
-"""Splits that were made once: what each holds out and tests."""
+"""What the user asked: an estimator that is described, its rows, and splits that were made once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
 
 from holdfast._typing import IntArray
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.model_selection.description import Refit
+from holdfast.model_selection.description import Description, Refit, describe
+from holdfast.model_selection.problem import Problem, problem_of
 
 Split = tuple[IntArray, IntArray]
 
@@ -87,10 +91,42 @@ def _no_hold_out(train: IntArray, test: IntArray, stays: Any) -> str:
     return "a split tests rows that it trains on" if stays[test].any() else ""
 
 
-def make_splits(estimator: Any, cv: Any, X: Any, y: Any, groups: Any) -> Splits:
-    """Return the splits of rows that `sklearn.utils.indexable` has seen."""
-    splitter = check_cv(cv, y, classifier=is_classifier(estimator))
-    return Splits(number_of_rows(X), splitter.split(X, y, groups))
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What the user asked: an estimator that is described, its rows, how they are split."""
+
+    estimator: Any
+    described: Description
+    X: Any
+    y: Any
+    params: Mapping[str, Any]
+    splits: Splits
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the question, with the splits made; whatever is wrong with it is a `Refit`."""
+        estimator, params = given["estimator"], given["params"] or {}
+        described = describe(estimator)
+        if get_config()["enable_metadata_routing"]:
+            raise Refit("metadata routing is switched on")
+        if given["y"] is None:
+            raise Refit
+        try:
+            X, y = indexable(given["X"], given["y"])
+            cv = check_cv(given["cv"], y, classifier=is_classifier(estimator))
+            splits = Splits(number_of_rows(X), cv.split(X, y, given["groups"]))
+        except Exception as error:  # whatever it is, scikit-learn says it better
+            raise Refit from error
+        return cls(estimator, described, X, y, params, splits)
+
+    def problem(self, described: Description | None = None) -> Problem:
+        """Return the smoother of the estimator, or of one that differs in its parameters."""
+        found = problem_of(described or self.described, self.X, self.y, self.params)
+        if found.classes is not None:
+            labels = np.asarray(self.y)
+            if any(np.unique(labels[train]).size < 2 for train, _ in self.splits):
+                raise Refit("a split trains on a single class")
+        return found
 
 
 def number_of_rows(X: Any) -> int:
