@@ -112,6 +112,8 @@ def describe(estimator: Any) -> Description:
     if type(estimator) is Pipeline:
         return _pipeline(estimator)
     kind = type(estimator)
+    if hasattr(kind, "nested"):
+        raise Refit(f"{kind.__name__} chooses in every split; its own nested() answers it")
     if kind not in MODELS:
         raise Refit(f"{kind.__name__} is not a linear smoother that holdfast knows")
     try:

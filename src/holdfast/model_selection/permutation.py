@@ -1,11 +1,12 @@
 """`permutation_test_score`: permuted targets are more right-hand sides of one smoother.
 
-scikit-learn's own function is run once without a model, to write down in which orders it puts the
-targets and how it splits them. Predictions for all orders then come from one smoother.
+The orders of the targets are those that scikit-learn draws. Held-out predictions for all of them
+come from one smoother, and the scorer sees one order after the other.
 """
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -13,21 +14,26 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import model_selection as theirs
 from sklearn.base import is_classifier
-from sklearn.dummy import DummyRegressor
 from sklearn.metrics import check_scoring, mean_absolute_error, mean_squared_error, r2_score
 from sklearn.model_selection import check_cv
-from sklearn.model_selection import permutation_test_score as _permutation_test_score
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.model_selection.description import Refit, describe
+from holdfast.model_selection.description import Refit
 from holdfast.model_selection.functions import drop_in
 from holdfast.model_selection.job import Job
 from holdfast.model_selection.problem import Problem, penalties_of
-from holdfast.model_selection.question import Question, Splits, number_of_rows
+from holdfast.model_selection.question import Question, Splits, described_of, number_of_rows
 from holdfast.model_selection.stand_in import Answers, on_rows, r2
 
+#: Splitters that do not look at the targets.
+ROWS_ALONE = (
+    *(theirs.KFold, theirs.GroupKFold, theirs.LeaveOneOut, theirs.LeavePOut, theirs.ShuffleSplit),
+    *(theirs.LeaveOneGroupOut, theirs.LeavePGroupsOut, theirs.TimeSeriesSplit),
+    theirs.PredefinedSplit,
+)
 #: From targets and predictions (t, n) to one number for each column.
 Measure = Callable[[FloatArray, FloatArray], FloatArray]
 MEASURES: dict[Any, Measure] = {
@@ -39,7 +45,7 @@ MEASURES: dict[Any, Measure] = {
 BLOCK_DOUBLES = 2**22
 
 
-@drop_in(_permutation_test_score)
+@drop_in(theirs.permutation_test_score)
 def permutation_test_score(given: dict[str, Any]) -> Any:
     """Return score, scores of permuted targets and p value as scikit-learn, without refits.
 
@@ -68,7 +74,7 @@ def permutation_test_score(given: dict[str, Any]) -> Any:
     if hasattr(given["cv"], "__next__"):
         given["cv"] = list(given["cv"])  # an iterator gives its splits once
     try:
-        describe(given["estimator"])
+        described_of(given)
         runs = _runs_of(given)
         question = Question.of({**given, "cv": runs[0].splits})
         problem, scorer = question.problem(), _scorer(given)
@@ -79,7 +85,7 @@ def permutation_test_score(given: dict[str, Any]) -> Any:
             ]
         )
     except Refit as refit:
-        return Job.left("permutation_test_score", given, refit).run(_permutation_test_score)
+        return Job.left("permutation_test_score", given, refit).run(theirs.permutation_test_score)
     null = scores[1:]
     return float(scores[0]), null, float((np.sum(null >= scores[0]) + 1.0) / (null.size + 1))
 
@@ -98,53 +104,50 @@ class _Run(NamedTuple):
     splits: Splits
 
 
-class _Recorder:
-    """A splitter that writes down what it is asked to split, and splits nothing."""
-
-    def __init__(self, cv: Any, X: Any, y: Any) -> None:
-        self.cv, self.X, self.y = cv, X, y
-        self.runs: list[_Run] = []
-
-    def split(self, X: Any, order: IntArray, groups: Any = None) -> Any:
-        """Write down the splits of the targets in this order."""
-        y = _safe_indexing(self.y, order)
-        splits = Splits(order.size, self.cv.split(self.X, y, groups))
-        if self.runs and splits == self.runs[-1].splits:
-            splits = self.runs[-1].splits  # one object for those that are the same
-        self.runs.append(_Run(order, splits))
-        return iter([(np.arange(1), np.arange(1))])
-
-    def get_n_splits(self, *args: Any) -> int:
-        """Return one, for the split that there has to be."""
-        return 1
-
-
 def _runs_of(given: dict[str, Any]) -> list[_Run]:
-    """Return the targets as they are and in every order that scikit-learn puts them in.
+    """Return the targets as they are, and in every order that scikit-learn puts them in.
 
     Generators are copied: they shall draw for refits what they drew here.
     """
-    X, y = given["X"], given["y"]
+    X, y, groups, m = given["X"], given["y"], given["groups"], number_of_rows(given["X"])
     try:
         cv = check_cv(deepcopy(given["cv"]), y, classifier=is_classifier(given["estimator"]))
-        recorder = _Recorder(cv, X, y)
-        rows = np.arange(number_of_rows(X))
-        own = {
-            "estimator": DummyRegressor(),
-            "X": rows[:, None],
-            "y": rows,
-            "cv": recorder,
-            "scoring": lambda *_: 0.0,
-            "random_state": deepcopy(given["random_state"]),
-            "n_jobs": 1,
-            "verbose": 0,
-        }
-        _permutation_test_score(
-            **{**given, **own, **({"params": None} if "params" in given else {})}
-        )
+        generator = check_random_state(deepcopy(given["random_state"]))
+        orders = [_permuted(groups, m, generator) for _ in range(given["n_permutations"])]
+        first = Splits(m, cv.split(X, y, groups))
+        runs = [_Run(np.arange(m), first)]
+        same = _splits_rows(given["cv"], cv)
+        for order in orders:
+            splits = runs[-1].splits
+            if not same:
+                own = Splits(m, cv.split(X, _safe_indexing(y, order), groups))
+                splits = splits if own == splits else own
+            runs.append(_Run(order, splits))
     except Exception as error:  # whatever it is, scikit-learn says it better
         raise Refit from error
-    return recorder.runs
+    if len(runs) < 2:
+        raise Refit  # which scikit-learn refuses
+    return runs
+
+
+def _permuted(groups: Any, m: int, generator: Any) -> IntArray:
+    """Return the next order of the targets, among those of a group if there are groups."""
+    if groups is None:
+        return np.asarray(generator.permutation(m))
+    order, groups = np.arange(m), np.asarray(groups)
+    for group in np.unique(groups):
+        inside = groups == group
+        order[inside] = generator.permutation(order[inside])
+    return order
+
+
+def _splits_rows(given: Any, cv: Any) -> bool:
+    """Whether targets are split alike in any order: nothing looks at them, and nothing is drawn."""
+    if not (given is None or isinstance(given, numbers.Integral) or hasattr(given, "split")):
+        return True  # a list of splits
+    draws = getattr(cv, "shuffle", type(cv) is theirs.ShuffleSplit)
+    seeded = isinstance(getattr(cv, "random_state", 0), numbers.Integral)
+    return type(cv) in ROWS_ALONE and (seeded or not draws)
 
 
 def _blocks(runs: list[_Run], problem: Problem) -> list[list[_Run]]:

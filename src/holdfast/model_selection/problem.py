@@ -28,25 +28,24 @@ from holdfast._typing import AnyArray, FloatArray
 from holdfast.core.data import Unpenalised, WeightedData
 from holdfast.core.experiments import Experiments
 from holdfast.core.feature_smoother import FeatureSmoother
-from holdfast.core.features import ColumnFeatures, StandardisedColumns
+from holdfast.core.features import StandardisedColumns
 from holdfast.core.lapack import pieces_alone
 from holdfast.core.plan import make_plan
 from holdfast.core.predict import predict
 from holdfast.core.smoother import Smoother
 from holdfast.core.tasks import Tasks, resolve
 from holdfast.data.memory import memory_bytes
-from holdfast.exceptions import HoldfastError, InvalidInputError
+from holdfast.exceptions import HoldfastError
 from holdfast.kernels import FunctionKernel, Kernel, Linear, Precomputed
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.kernels.smoothers import make_smoother
+from holdfast.model_selection import least_squares
 from holdfast.model_selection.description import Description, Refit
 
 #: Iterative solvers count as exact if they are asked to be about this accurate.
 EXACT_TOLERANCE = 1e-10
 #: Solvers of `Ridge` that give the minimum itself.
 DIRECT_SOLVERS = ("auto", "cholesky", "svd")
-#: Below this share of a column's length the rows that are left do not determine it.
-DETERMINED = 1e-9
 #: Rows that are transformed alone, to see whether that changes them.
 LOOKED_AT = 64
 
@@ -111,7 +110,10 @@ class Problem:
         except HoldfastError as error:
             raise Refit("a split trains on no row that has a weight") from error
         if self.kernel is None:
-            self._require_determined(tasks)
+            found = least_squares.held_out(
+                self.rows, Y, self.weights, tasks, bias=self.bias, cut=self.cut
+            )
+            return self.inverse(np.repeat(found[None], len(penalties), axis=0))
         grid, index = np.unique(penalties, return_inverse=True)
         with unsolved(), pieces_alone(len(Y)):
             smoother = (
@@ -136,10 +138,7 @@ class Problem:
     @cached_property
     def _smoother(self) -> Smoother:
         memory, Y = memory_bytes(None), self._sides(self.Y)
-        if self.kernel is None:
-            columns = self._unpenalised
-            features = ColumnFeatures(np.zeros((len(Y), 1)))  # nothing is left for the penalty
-            return FeatureSmoother(features, WeightedData.of(Y, self.weights, columns), memory)
+        assert self.kernel is not None
         bias = Unpenalised.bias(self.weights, self.bias)
         data = WeightedData.of(Y, self.weights, bias)
         if self.units is not None:
@@ -152,37 +151,6 @@ class Problem:
         if isinstance(self.kernel, FunctionKernel):
             _require_symmetric(rows)
         return make_smoother(self.kernel, rows, self.rows, data, memory=memory)
-
-    @cached_property
-    def _unpenalised(self) -> Unpenalised:
-        """The columns of least squares; a bias takes up their means, however large."""
-        rows = self.rows
-        if self.bias:
-            ones = np.ones((len(rows), 1))
-            rows = np.hstack([ones, rows - np.average(rows, axis=0, weights=self.weights)])
-        try:
-            return Unpenalised.of(rows, self.weights)
-        except InvalidInputError as error:
-            reason = "the columns are linearly dependent, and without a penalty undetermined"
-            raise Refit(reason) from error
-
-    def _require_determined(self, tasks: Tasks) -> None:
-        """Refuse hold-outs that leave a column undetermined, or so nearly that it is cut off.
-
-        λ_min(I − Q_HᵀQ_H), which is at least one minus the trace of Q_HᵀQ_H, bounds what is left of
-        the smallest singular value; scikit-learn compares it with the largest.
-        """
-        Q, R, b = self._unpenalised.Q, self._unpenalised.R, int(self.bias)
-        size = np.linalg.svd(R[b:, b:], compute_uv=False)
-        held = tasks.held
-        squares = np.square(Q[held.values]).sum(axis=1)
-        left = 1.0 - np.bincount(held.owners, squares, minlength=len(held))
-        for j in np.flatnonzero(left < 0.5).tolist():
-            left[j] = np.linalg.eigvalsh(np.eye(len(R)) - Q[held[j]].T @ Q[held[j]])[0]
-        least = float(left.min())
-        share = size[-1] / size[0] if size.size else 1.0
-        if least <= DETERMINED or np.sqrt(least) * share <= 2.0 * self.cut:
-            raise Refit("a split leaves a column without a penalty undetermined, or nearly so")
 
     def _means(self, Y: FloatArray, tasks: Tasks) -> FloatArray:
         """Return the mean target (k, v) of the rows that the model of each test row trains on."""

@@ -106,11 +106,7 @@ class Question:
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return the question, with the splits made; whatever is wrong with it is a `Refit`."""
         estimator, params = given["estimator"], given["params"] or {}
-        described = describe(estimator)
-        if get_config()["enable_metadata_routing"]:
-            raise Refit("metadata routing is switched on")
-        if given["y"] is None:
-            raise Refit
+        described = described_of(given)
         try:
             X, y = indexable(given["X"], given["y"])
             cv = check_cv(given["cv"], y, classifier=is_classifier(estimator))
@@ -127,6 +123,16 @@ class Question:
             if any(np.unique(labels[train]).size < 2 for train, _ in self.splits):
                 raise Refit("a split trains on a single class")
         return found
+
+
+def described_of(given: Mapping[str, Any]) -> Description:
+    """Return what is asked about, if it may have a closed form."""
+    described = describe(given["estimator"])
+    if get_config()["enable_metadata_routing"]:
+        raise Refit("metadata routing is switched on")
+    if given["y"] is None:
+        raise Refit
+    return described
 
 
 def number_of_rows(X: Any) -> int:
