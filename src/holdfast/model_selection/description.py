@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -41,6 +41,8 @@ from sklearn.utils import get_tags
 from holdfast.kernels import Kernel, Linear, Precomputed, SklearnKernel
 from holdfast.kernels.grid import NAMED, kernel_grid
 
+P = ParamSpec("P")
+T = TypeVar("T")
 #: Transformers whose `fit` learns no more than the number of columns.
 STATELESS = (PolynomialFeatures, AdditiveChi2Sampler)
 
@@ -58,6 +60,24 @@ class Refit(Exception):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def refits_errors(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a function whose errors are refits without a reason.
+
+    Arguments that it cannot read are wrong for scikit-learn, too, which says so better.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except Refit:
+            raise
+        except Exception as error:
+            raise Refit from error
+
+    return call
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +122,7 @@ class Description:
     target: TransformedTargetRegressor | None = None
 
 
+@refits_errors
 def describe(estimator: Any) -> Description:
     """Return what an estimator, alone or in a pipeline, says about its smoother."""
     if type(estimator) is TransformedTargetRegressor:
@@ -116,19 +137,13 @@ def describe(estimator: Any) -> Description:
         raise Refit(f"{kind.__name__} chooses in every split; its own nested() answers it")
     if kind not in MODELS:
         raise Refit(f"{kind.__name__} is not a linear smoother that holdfast knows")
-    try:
-        estimator._validate_params()
-        return MODELS[kind](estimator)
-    except (TypeError, ValueError) as error:
-        raise Refit from error
+    estimator._validate_params()
+    return MODELS[kind](estimator)
 
 
 def _pipeline(estimator: Pipeline) -> Description:
     """Return the description of the last step, with what stands before it."""
-    try:
-        estimator._validate_names([name for name, _ in estimator.steps])
-    except (TypeError, ValueError) as error:
-        raise Refit from error
+    estimator._validate_names([name for name, _ in estimator.steps])
     steps = [(n, s) for n, s in estimator.steps[:-1] if s is not None and s != "passthrough"]
     name, last = estimator.steps[-1]
     if (
@@ -156,10 +171,7 @@ def _learns(step: Any) -> str:
         return ""
     if type(step) in STATELESS or _is_given(step):
         return ""
-    try:
-        learns = get_tags(step).requires_fit
-    except Exception as error:  # not an estimator
-        raise Refit from error
+    learns = get_tags(step).requires_fit
     return f"{type(step).__name__} learns from the rows of each fold" if learns else ""
 
 

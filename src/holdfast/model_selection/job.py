@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from holdfast._typing import FloatArray
 from holdfast.exceptions import HoldfastWarning, warn
-from holdfast.model_selection.description import Description, Refit, describe
+from holdfast.model_selection.description import Description, Refit, describe, refits_errors
 from holdfast.model_selection.problem import penalties_of
 from holdfast.model_selection.question import Question, number_of_rows
 from holdfast.model_selection.stand_in import Answers, on_rows
@@ -53,15 +53,11 @@ def answers_of(
     return Answers(question, problem, experiments, values, candidates)
 
 
+@refits_errors
 def _with(question: Question, candidate: Mapping[str, Any]) -> Description:
     if not candidate:
         return question.described
-    try:
-        return describe(clone(question.estimator).set_params(**candidate))
-    except Refit:
-        raise
-    except Exception as error:  # whatever it is, scikit-learn says it better
-        raise Refit from error
+    return describe(clone(question.estimator).set_params(**candidate))
 
 
 def _all_but_penalty(candidate: Mapping[str, Any], described: Description) -> str:

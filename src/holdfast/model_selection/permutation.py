@@ -21,7 +21,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 
 from holdfast._typing import FloatArray, IntArray
-from holdfast.model_selection.description import Refit
+from holdfast.model_selection.description import Refit, refits_errors
 from holdfast.model_selection.functions import drop_in
 from holdfast.model_selection.job import Job
 from holdfast.model_selection.problem import Problem, penalties_of
@@ -90,11 +90,9 @@ def permutation_test_score(given: dict[str, Any]) -> Any:
     return float(scores[0]), null, float((np.sum(null >= scores[0]) + 1.0) / (null.size + 1))
 
 
+@refits_errors
 def _scorer(given: dict[str, Any]) -> Any:
-    try:
-        return check_scoring(given["estimator"], scoring=on_rows(given["scoring"]))
-    except (TypeError, ValueError) as error:  # which scikit-learn raises, too
-        raise Refit from error
+    return check_scoring(given["estimator"], scoring=on_rows(given["scoring"]))
 
 
 class _Run(NamedTuple):
@@ -104,27 +102,25 @@ class _Run(NamedTuple):
     splits: Splits
 
 
+@refits_errors
 def _runs_of(given: dict[str, Any]) -> list[_Run]:
     """Return the targets as they are, and in every order that scikit-learn puts them in.
 
     Generators are copied: they shall draw for refits what they drew here.
     """
     X, y, groups, m = given["X"], given["y"], given["groups"], number_of_rows(given["X"])
-    try:
-        cv = check_cv(deepcopy(given["cv"]), y, classifier=is_classifier(given["estimator"]))
-        generator = check_random_state(deepcopy(given["random_state"]))
-        orders = [_permuted(groups, m, generator) for _ in range(given["n_permutations"])]
-        first = Splits(m, cv.split(X, y, groups))
-        runs = [_Run(np.arange(m), first)]
-        same = _splits_rows(given["cv"], cv)
-        for order in orders:
-            splits = runs[-1].splits
-            if not same:
-                own = Splits(m, cv.split(X, _safe_indexing(y, order), groups))
-                splits = splits if own == splits else own
-            runs.append(_Run(order, splits))
-    except Exception as error:  # whatever it is, scikit-learn says it better
-        raise Refit from error
+    cv = check_cv(deepcopy(given["cv"]), y, classifier=is_classifier(given["estimator"]))
+    generator = check_random_state(deepcopy(given["random_state"]))
+    orders = [_permuted(groups, m, generator) for _ in range(given["n_permutations"])]
+    first = Splits(m, cv.split(X, y, groups))
+    runs = [_Run(np.arange(m), first)]
+    same = _splits_rows(given["cv"], cv)
+    for order in orders:
+        splits = runs[-1].splits
+        if not same:
+            own = Splits(m, cv.split(X, _safe_indexing(y, order), groups))
+            splits = splits if own == splits else own
+        runs.append(_Run(order, splits))
     if len(runs) < 2:
         raise Refit  # which scikit-learn refuses
     return runs

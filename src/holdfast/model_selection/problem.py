@@ -7,8 +7,7 @@ rows raises `Refit`. `Problem.held_out` is the one way to held-out predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -40,7 +39,7 @@ from holdfast.kernels import FunctionKernel, Kernel, Linear, Precomputed
 from holdfast.kernels.matrix import KernelData, KernelRows, PrecomputedRows
 from holdfast.kernels.smoothers import make_smoother
 from holdfast.model_selection import least_squares
-from holdfast.model_selection.description import Description, Refit
+from holdfast.model_selection.description import Description, Refit, refits_errors
 
 #: Iterative solvers count as exact if they are asked to be about this accurate.
 EXACT_TOLERANCE = 1e-10
@@ -115,13 +114,16 @@ class Problem:
             )
             return self.inverse(np.repeat(found[None], len(penalties), axis=0))
         grid, index = np.unique(penalties, return_inverse=True)
-        with unsolved(), pieces_alone(len(Y)):
-            smoother = (
-                self._smoother if Y is self.Y else self._smoother.with_targets(self._sides(Y))
-            )
+        try:
+            smoother: Smoother | None = self._smoother
+            if Y is not self.Y:
+                smoother = self._smoother.with_targets(self._sides(Y))
             assert smoother is not None
-            path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
-            values = predict(smoother, tasks, grid, path)
+            with pieces_alone(len(Y)):
+                path = make_plan(tasks, smoother.sizes(tasks), grid.size, "auto").path
+                values = predict(smoother, tasks, grid, path)
+        except (HoldfastError, np.linalg.LinAlgError) as error:
+            raise Refit(f"the equations of all rows cannot be solved here ({error})") from error
         if self.less_mean:
             values = values - self._means(Y, tasks)
         if self.add_mean:  # f₋H[y] + ȳ₋H (1 − f₋H[1]): the model of y less its mean, and the mean
@@ -162,18 +164,10 @@ class Problem:
         return np.asarray(centre + left[:, :-1] / left[:, -1:])[tasks.test.owners]
 
 
-@contextmanager
-def unsolved() -> Iterator[None]:
-    """Turn an error of the core into a refit that says so."""
-    try:
-        yield
-    except (HoldfastError, np.linalg.LinAlgError) as error:
-        raise Refit(f"the equations of all rows cannot be solved here ({error})") from error
-
-
 # -- from a description ----------------------------------------------------------------------------
 
 
+@refits_errors
 def problem_of(described: Description, X: Any, y: Any, params: Mapping[str, Any]) -> Problem:
     """Return what an estimator is on rows; `params` are what `fit` receives beside them."""
     if described.varies:
@@ -199,10 +193,7 @@ def problem_of(described: Description, X: Any, y: Any, params: Mapping[str, Any]
         Y, flat = _real_targets(model, y, m)
     if getattr(model, "n_targets", None) not in (None, Y.shape[1]):
         raise Refit
-    try:
-        kernel = described.kernel and described.kernel(rows.shape[1] if rows.ndim == 2 else 0)
-    except (TypeError, ValueError) as error:
-        raise Refit from error
+    kernel = described.kernel and described.kernel(rows.shape[1] if rows.ndim == 2 else 0)
     if isinstance(kernel, Precomputed) and rows.shape != (m, m):
         raise Refit
     bias, units, less_mean = described.bias, None, False
@@ -263,10 +254,7 @@ def _reads_vectors(model: GaussianProcessRegressor) -> bool:
 
 def _real_rows(X: Any) -> Any:
     """Return rows as float64, or leave what scikit-learn would refuse or round to it."""
-    try:
-        rows = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    except (TypeError, ValueError) as error:
-        raise Refit from error
+    rows = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     if rows.dtype == np.float32:  # an array, or a frame whose columns all are
         raise Refit("X is float32, in which scikit-learn computes; X.astype(float) avoids that")
     return rows
@@ -313,18 +301,15 @@ def _require_scalable(
 
 def _transformed(before: list[Any], X: Any, y: Any) -> Any:
     """Return rows after transformers that learn nothing: some rows alone must become the same."""
-    try:
-        m = X.shape[0] if hasattr(X, "shape") else len(X)
-        index = np.unique(np.linspace(0, m - 1, max(1, min(m // 2, LOOKED_AT))).astype(int))
-        whole, some = X, _safe_indexing(X, index)
-        for step in before:
-            own = clone(step)
-            with config_context(transform_output="default"):
-                whole = own.fit(whole, y).transform(whole)
-                some = own.transform(some)
-        same = _same(some, whole[index])
-    except Exception as error:  # whatever it is, scikit-learn says it better
-        raise Refit from error
+    m = X.shape[0] if hasattr(X, "shape") else len(X)
+    index = np.unique(np.linspace(0, m - 1, max(1, min(m // 2, LOOKED_AT))).astype(int))
+    whole, some = X, _safe_indexing(X, index)
+    for step in before:
+        own = clone(step)
+        with config_context(transform_output="default"):
+            whole = own.fit(whole, y).transform(whole)
+            some = own.transform(some)
+    same = _same(some, whole[index])
     if not same:
         name = " and ".join(type(step).__name__ for step in before)
         raise Refit(f"{name} gives a row values that depend on the other rows")
@@ -343,16 +328,13 @@ def _transformed_targets(target: Any, y: Any) -> tuple[Any, Callable[[FloatArray
     """Return targets as the regressor inside gets them, and the way back for its predictions."""
     if target is None:
         return y, lambda values: values
-    try:
-        Y = check_array(y, input_name="y", ensure_2d=False, dtype="numeric")
-        columns = Y.reshape(len(Y), -1)
-        made = clone(target).set_params(regressor=DummyRegressor()).fit(columns[:, :1], Y)
-        change = made.transformer_
-        found = np.asarray(change.transform(columns))
-        few = max(1, min(len(Y) // 2, LOOKED_AT))
-        same = found.shape == columns.shape and _same(change.transform(columns[:few]), found[:few])
-    except Exception as error:  # whatever it is, scikit-learn says it better
-        raise Refit from error
+    Y = check_array(y, input_name="y", ensure_2d=False, dtype="numeric")
+    columns = Y.reshape(len(Y), -1)
+    made = clone(target).set_params(regressor=DummyRegressor()).fit(columns[:, :1], Y)
+    change = made.transformer_
+    found = np.asarray(change.transform(columns))
+    few = max(1, min(len(Y) // 2, LOOKED_AT))
+    same = found.shape == columns.shape and _same(change.transform(columns[:few]), found[:few])
     if not same:
         raise Refit("TransformedTargetRegressor changes a target by the others")
 
@@ -368,10 +350,7 @@ def _transformed_targets(target: Any, y: Any) -> tuple[Any, Callable[[FloatArray
 
 def _real_targets(model: Any, y: Any, m: int) -> tuple[FloatArray, bool]:
     """Return targets (m, v), and whether predictions have one dimension."""
-    try:
-        Y = check_array(y, ensure_2d=False, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise Refit from error
+    Y = check_array(y, ensure_2d=False, dtype=np.float64)
     if Y.ndim not in (1, 2) or len(Y) != m:
         raise Refit
     flat = Y.ndim == 1 or (Y.shape[1] == 1 and not _keeps_column(model.__class__))
@@ -404,10 +383,7 @@ def _row_weights(sample_weight: Any, m: int) -> FloatArray:
     """Return one weight for each row, ones for None."""
     if sample_weight is None:
         return np.ones(m)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise Refit from error
+    weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (m,):
         raise Refit("sample_weight is not one weight for each row")
     if not (np.isfinite(weights).all() and weights.min() >= 0.0 and weights.max() > 0.0):

@@ -14,7 +14,7 @@ from sklearn.utils import indexable
 
 from holdfast._typing import IntArray
 from holdfast.core.experiments import Experiments, Ragged
-from holdfast.model_selection.description import Description, Refit, describe
+from holdfast.model_selection.description import Description, Refit, describe, refits_errors
 from holdfast.model_selection.problem import Problem, problem_of
 
 Split = tuple[IntArray, IntArray]
@@ -103,16 +103,14 @@ class Question:
     splits: Splits
 
     @classmethod
+    @refits_errors
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return the question, with the splits made; whatever is wrong with it is a `Refit`."""
         estimator, params = given["estimator"], given["params"] or {}
         described = described_of(given)
-        try:
-            X, y = indexable(given["X"], given["y"])
-            cv = check_cv(given["cv"], y, classifier=is_classifier(estimator))
-            splits = Splits(number_of_rows(X), cv.split(X, y, given["groups"]))
-        except Exception as error:  # whatever it is, scikit-learn says it better
-            raise Refit from error
+        X, y = indexable(given["X"], given["y"])
+        cv = check_cv(given["cv"], y, classifier=is_classifier(estimator))
+        splits = Splits(number_of_rows(X), cv.split(X, y, given["groups"]))
         return cls(estimator, described, X, y, params, splits)
 
     def problem(self, described: Description | None = None) -> Problem:

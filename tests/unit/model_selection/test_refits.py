@@ -263,7 +263,7 @@ def test_routed_metadata_are_left_to_scikit_learn():
             "scoring": scorer.set_score_request(sample_weight="importance"),
             "params": {"sample_weight": weights, "groups": groups, "importance": weights**2},
         }
-        model = Ridge().set_fit_request(sample_weight=True)
+        model = Ridge().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         for name in ("cross_val_score", "permutation_test_score"):
             with pytest.warns(HoldfastWarning, match="metadata routing is switched on"):
                 found = getattr(ours, name)(model, X, y, **given)
