@@ -62,7 +62,9 @@ def _with(question: Question, candidate: Mapping[str, Any]) -> Description:
 
 def _all_but_penalty(candidate: Mapping[str, Any], described: Description) -> str:
     """Return what all candidates have in common that differ in the penalty only."""
-    others = {name: v for name, v in candidate.items() if name.rpartition("__")[2] != "alpha"}
+    path = ["regressor"] if described.target is not None else []
+    penalty = "__".join([*path, described.name, "alpha"] if described.name else [*path, "alpha"])
+    others = {name: value for name, value in candidate.items() if name != penalty}
     try:
         return str(content_hash((others, described.kernel is None)))
     except Exception as error:  # a parameter that cannot be pickled

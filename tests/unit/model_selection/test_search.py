@@ -11,7 +11,7 @@ import sklearn.model_selection as theirs
 from sklearn import config_context
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import RBF, Matern, RationalQuadratic
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import (
     Lasso,
@@ -73,6 +73,18 @@ SEARCHES = {
         GaussianProcessRegressor(optimizer=None, normalize_y=True),
         {"alpha": ALPHAS, "kernel": [RBF(1.0), RBF(3.0)]},
         {"refit": False},
+    ),
+    "a kernel's own alpha": (
+        GaussianProcessRegressor(RationalQuadratic(), optimizer=None),
+        {"alpha": ALPHAS, "kernel__alpha": [0.5, 2.0]},
+        {},
+    ),
+    "transformed targets": (
+        TransformedTargetRegressor(
+            make_pipeline(PolynomialFeatures(), Ridge()), func=np.arctan, inverse_func=np.tan
+        ),
+        {"regressor__ridge__alpha": ALPHAS, "regressor__polynomialfeatures__degree": [1, 2]},
+        {},
     ),
     "scaled": (
         make_pipeline(StandardScaler(), Ridge()),
