@@ -14,10 +14,21 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import model_selection as theirs
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, mean_absolute_error, mean_squared_error, r2_score
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePGroupsOut,
+    LeavePOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    check_cv,
+)
+from sklearn.model_selection import permutation_test_score as _permutation_test_score
 from sklearn.utils import _safe_indexing, check_random_state
 
 from holdfast._typing import FloatArray, IntArray
@@ -30,9 +41,15 @@ from holdfast.model_selection.stand_in import Answers, on_rows, r2
 
 #: Splitters that do not look at the targets.
 ROWS_ALONE = (
-    *(theirs.KFold, theirs.GroupKFold, theirs.LeaveOneOut, theirs.LeavePOut, theirs.ShuffleSplit),
-    *(theirs.LeaveOneGroupOut, theirs.LeavePGroupsOut, theirs.TimeSeriesSplit),
-    theirs.PredefinedSplit,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePGroupsOut,
+    LeavePOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
 )
 #: From targets and predictions (t, n) to one number for each column.
 Measure = Callable[[FloatArray, FloatArray], FloatArray]
@@ -45,7 +62,7 @@ MEASURES: dict[Any, Measure] = {
 BLOCK_DOUBLES = 2**22
 
 
-@drop_in(theirs.permutation_test_score)
+@drop_in(_permutation_test_score)
 def permutation_test_score(given: dict[str, Any]) -> Any:
     """Return score, scores of permuted targets and p value as scikit-learn, without refits.
 
@@ -85,7 +102,7 @@ def permutation_test_score(given: dict[str, Any]) -> Any:
             ]
         )
     except Refit as refit:
-        return Job.left("permutation_test_score", given, refit).run(theirs.permutation_test_score)
+        return Job.left("permutation_test_score", given, refit).run(_permutation_test_score)
     null = scores[1:]
     return float(scores[0]), null, float((np.sum(null >= scores[0]) + 1.0) / (null.size + 1))
 
@@ -141,7 +158,7 @@ def _splits_rows(given: Any, cv: Any) -> bool:
     """Whether targets are split alike in any order: nothing looks at them, and nothing is drawn."""
     if not (given is None or isinstance(given, numbers.Integral) or hasattr(given, "split")):
         return True  # a list of splits
-    draws = getattr(cv, "shuffle", type(cv) is theirs.ShuffleSplit)
+    draws = getattr(cv, "shuffle", type(cv) is ShuffleSplit)
     seeded = isinstance(getattr(cv, "random_state", 0), numbers.Integral)
     return type(cv) in ROWS_ALONE and (seeded or not draws)
 
