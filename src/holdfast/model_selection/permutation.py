@@ -90,19 +90,18 @@ def permutation_test_score(given: dict[str, Any]) -> Any:
     """
     if hasattr(given["cv"], "__next__"):
         given["cv"] = list(given["cv"])  # an iterator gives its splits once
+    # Generators shall draw for refits what they drew here.
+    untouched = {**given, "cv": deepcopy(given["cv"])}
+    untouched["random_state"] = deepcopy(given["random_state"])
     try:
         described_of(given)
         runs = _runs_of(given)
         question = Question.of({**given, "cv": runs[0].splits})
         problem, scorer = question.problem(), _scorer(given)
-        scores = np.concatenate(
-            [
-                _scores(question, problem, [run.order for run in block], block[0].splits, scorer)
-                for block in _blocks(runs, problem)
-            ]
-        )
+        blocks = _blocks(runs, problem)
+        scores = np.concatenate([_scores(question, problem, block, scorer) for block in blocks])
     except Refit as refit:
-        return Job.left("permutation_test_score", given, refit).run(_permutation_test_score)
+        return Job.left("permutation_test_score", untouched, refit).run(_permutation_test_score)
     null = scores[1:]
     return float(scores[0]), null, float((np.sum(null >= scores[0]) + 1.0) / (null.size + 1))
 
@@ -121,13 +120,10 @@ class _Run(NamedTuple):
 
 @refits_errors
 def _runs_of(given: dict[str, Any]) -> list[_Run]:
-    """Return the targets as they are, and in every order that scikit-learn puts them in.
-
-    Generators are copied: they shall draw for refits what they drew here.
-    """
+    """Return the targets as they are, and in every order that scikit-learn puts them in."""
     X, y, groups, m = given["X"], given["y"], given["groups"], number_of_rows(given["X"])
-    cv = check_cv(deepcopy(given["cv"]), y, classifier=is_classifier(given["estimator"]))
-    generator = check_random_state(deepcopy(given["random_state"]))
+    cv = check_cv(given["cv"], y, classifier=is_classifier(given["estimator"]))
+    generator = check_random_state(given["random_state"])
     orders = [_permuted(groups, m, generator) for _ in range(given["n_permutations"])]
     first = Splits(m, cv.split(X, y, groups))
     runs = [_Run(np.arange(m), first)]
@@ -174,10 +170,9 @@ def _blocks(runs: list[_Run], problem: Problem) -> list[list[_Run]]:
     return found
 
 
-def _scores(
-    question: Question, problem: Problem, orders: list[IntArray], splits: Splits, scorer: Any
-) -> FloatArray:
-    """Return the mean score over the splits of the targets in each of some orders."""
+def _scores(question: Question, problem: Problem, block: list[_Run], scorer: Any) -> FloatArray:
+    """Return the mean score over the splits of the targets in each order of a block."""
+    orders, splits = [run.order for run in block], block[0].splits
     experiments, v = splits.experiments(), problem.Y.shape[1]
     Y = np.hstack([problem.Y[order] for order in orders])
     penalties = np.tile(penalties_of(question.described, problem), len(orders))[None]
