@@ -119,6 +119,7 @@ refit_time_, multimetric_
             job.given["estimator"],
             {"candidate": list(range(len(candidates)))},
             scoring=job.given["scoring"],
+            n_jobs=1,
             refit=self.refit,
             cv=job.given["cv"],
             verbose=self.verbose,

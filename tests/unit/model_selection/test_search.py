@@ -131,6 +131,8 @@ def test_search_of_classes_with_weights_groups_and_frames():
     same(found.cv_results_, expected.cv_results_)
     assert (found.predict(frame) == expected.predict(frame)).all()
     assert list(found.feature_names_in_) == list("abc")
+    found = ours.GridSearchCV(Ridge(), {"alpha": ALPHAS}).fit(frame, y, sample_weight=None)
+    assert list(found.feature_names_in_) == list("abc")
 
 
 def test_search_without_a_closed_form():
