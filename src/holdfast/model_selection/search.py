@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -148,8 +149,9 @@ class _Choosing:
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose the penalty and fit to all rows."""
-        grid = self.alphas
-        alpha = None if params else _best_penalty(self, X, y, sample_weight)
+        grid, alpha = self.alphas, None
+        with suppress(TypeError, ValueError):  # scikit-learn says what is wrong
+            alpha = None if params else _best_penalty(self, X, y, sample_weight)
         if alpha is not None:
             self.alphas = [alpha]
         try:
@@ -168,10 +170,7 @@ class RidgeClassifierCV(_Choosing, _RidgeClassifierCV):  # type: ignore[misc]
 
 
 def _best_penalty(model: Any, X: Any, y: Any, sample_weight: Any) -> float | None:
-    """Return the penalty that a `RidgeCV` or a `RidgeClassifierCV` chooses.
-
-    None where that does not pay, or where scikit-learn says what is wrong.
-    """
+    """Return the penalty that a `RidgeCV` or a `RidgeClassifierCV` chooses; None if left to it."""
     alphas, classifies = np.asarray(model.alphas), is_classifier(model)
     valid = alphas.ndim == 1 and alphas.size > 1 and alphas.dtype.kind in "iuf"
     special = model.store_cv_results or getattr(model, "alpha_per_target", False)
@@ -183,10 +182,7 @@ def _best_penalty(model: Any, X: Any, y: Any, sample_weight: Any) -> float | Non
         linear = kind(fit_intercept=model.fit_intercept)
         given = {"cv": model.cv, "scoring": model.scoring, "refit": False}
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        try:
-            search = GridSearchCV(linear, {"alpha": alphas}, **given).fit(X, y, **weights)
-        except (TypeError, ValueError):
-            return None
+        search = GridSearchCV(linear, {"alpha": alphas}, **given).fit(X, y, **weights)
         return float(search.best_params_["alpha"])
     plain = model.scoring is None and sample_weight is None and isinstance(X, np.ndarray)
     if not plain or X.dtype != np.float64 or X.ndim != 2 or X.size < LEAST_NUMBERS:
@@ -195,7 +191,8 @@ def _best_penalty(model: Any, X: Any, y: Any, sample_weight: Any) -> float | Non
     if len(X) <= X.shape[1] or len(X) != len(y) or (classifies and y.ndim != 1):
         return None
     Y = 2.0 * (y[:, None] == np.unique(y)) - 1.0 if classifies else y.reshape(len(y), -1)
-    return float(alphas[_leave_one_out(X, Y, alphas, model).argmin()])
+    errors = _leave_one_out(X, Y, alphas, model)
+    return float(alphas[errors.argmin()]) if np.isfinite(errors).all() else None
 
 
 def _leave_one_out(X: FloatArray, Y: FloatArray, alphas: FloatArray, model: Any) -> FloatArray:
@@ -213,7 +210,8 @@ def _leave_one_out(X: FloatArray, Y: FloatArray, alphas: FloatArray, model: Any)
         share = 1.0 / (values + alpha)
         residuals = Y - Z @ (share[:, None] * z)
         left = 1.0 - level - squares @ share
-        found[i] = np.square(residuals / left[:, None]).mean()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found[i] = np.square(residuals / left[:, None]).mean()
     return found
 
 
