@@ -189,13 +189,17 @@ def _scores(question: Question, problem: Problem, block: list[_Run], scorer: Any
         own = replace(question, y=_safe_indexing(question.y, order), splits=splits)
         part = values[:, i * v : (i + 1) * v]
         model, scores = Answers(own, problem, experiments, [part]).stand_in(), []
-        for train, rows in splits:
+        for train, rows in map(_arrays, splits):
             model.fit(train[:, None], _safe_indexing(own.y, train))
             if problem.classes is not None and model.classes_.size < 2:
                 raise Refit("a split trains on a single class")
             scores.append(scorer(model, rows[:, None], _safe_indexing(own.y, rows)))
         found[i] = np.mean(scores)
     return found
+
+
+def _arrays(split: Any) -> tuple[IntArray, IntArray]:
+    return np.asarray(split[0]), np.asarray(split[1])
 
 
 def _measure_of(scorer: Any) -> Measure | None:

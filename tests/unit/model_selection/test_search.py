@@ -174,6 +174,7 @@ def squared(estimator, X, y):
         (make_pipeline(StandardScaler(), Ridge()), {}),
         (LinearRegression(), {"cv": [(np.arange(20), np.arange(20, 30))]}),
         (RidgeClassifier(), {}),
+        (RidgeClassifier(), {"cv": [([*range(19, -1, -1)], [*range(20, 30)])]}),
         (RidgeClassifier(), {"scoring": "roc_auc", "cv": StratifiedKFold(3)}),
     ],
 )
