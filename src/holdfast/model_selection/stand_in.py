@@ -86,9 +86,8 @@ class Answers:
         own = {name: clone(v, safe=False) for name, v in self.candidates[candidate].items()}
         model = clone(self.question.estimator).set_params(**own)
         X, y = _safe_split(model, self.question.X, self.question.y, train)
-        params = {
-            name: _safe_indexing(value, train) for name, value in self.question.params.items()
-        }
+        given = self.question.params.items()
+        params = {name: _safe_indexing(v, train) for name, v in given if v is not None}
         return model.fit(X, y, **params)
 
     def rows(self, rows: IntArray, train: IntArray) -> Any:
