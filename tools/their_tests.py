@@ -20,9 +20,8 @@ import pytest
 import sklearn.model_selection
 
 import holdfast.model_selection
-import holdfast.model_selection.answering as answering
-import holdfast.model_selection.permutation as permutation
 from holdfast.exceptions import HoldfastWarning
+from holdfast.model_selection.problem import Problem
 
 MODULES = ("test_validation", "test_search")
 
@@ -70,19 +69,17 @@ def drop_ins() -> Iterator[None]:
 
 def run(*, ours: bool) -> Plugin:
     """Return what became of all tests."""
-    plugin, real = Plugin(), answering.predictions
+    plugin, real = Plugin(), Problem.held_out
     for name in [name for name in sys.modules if name.startswith("sklearn.model_selection.tests")]:
         del sys.modules[name]  # imported again, with the names of this run
-    for module in (answering, permutation):
-        module.predictions = plugin.counted(real)
+    Problem.held_out = plugin.counted(real)
     options = ["-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-c", "/dev/null"]
     names = [f"sklearn.model_selection.tests.{name}" for name in MODULES]
     try:
         with drop_ins() if ours else nullcontext():
             pytest.main([*options, "--pyargs", *names], plugins=[plugin])
     finally:
-        for module in (answering, permutation):
-            module.predictions = real
+        Problem.held_out = real
     return plugin
 
 

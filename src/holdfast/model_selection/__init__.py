@@ -9,13 +9,13 @@ changing an import never breaks code.
 
 | module | what it holds |
 |---|---|
-| `recognise` | from an estimator to the smoother that it is, or to the reason why it is not one |
-| `transformers` | pipelines: steps that learn nothing, weights of each step |
-| `held_out` | predictions of all splits from one smoother |
+| `description` | the one parser: from an estimator to the smoother that it describes |
+| `problem` | a description on rows and targets, and the one way to held-out predictions |
+| `least_squares` | these of models without a penalty |
+| `question` | what the user asked, and the splits, which are made once |
 | `stand_in` | what scikit-learn's own functions are run with, so that scoring is theirs |
-| `answering` | from arguments to answers, or to a refit with a word |
-| `functions`, `permutation`, `search` | the functions, and `GridSearchCV` |
-| `least_squares` | models without a penalty |
+| `job` | from a question to answers, or to a refit with a word |
+| `functions`, `permutation`, `search` | the functions, `GridSearchCV`, and what chooses inside |
 | `adopted` | `holdfast.from_sklearn`: a fitted model of holdfast with the same predictions |
 
 >>> from sklearn.datasets import load_diabetes

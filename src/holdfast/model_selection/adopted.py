@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import (
+    LinearRegression,
     Ridge,
     RidgeClassifier,
     RidgeClassifierCV,
@@ -24,12 +24,12 @@ from holdfast.estimators.base import CrossValidatedKernelRidge
 from holdfast.estimators.classification import KernelRidgeClassifierCV
 from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import InvalidInputError, NotSupportedError
-from holdfast.model_selection.recognise import RECIPES, Refit, recipe_of
-
-__all__ = ["from_sklearn"]
+from holdfast.model_selection.description import MODELS, Refit, describe
 
 #: How far predictions of a fitted estimator may lie from those of the model, over the spread of y.
 SAME = 1e-5
+#: Estimators that choose a model of another class.
+CHOOSING = (RidgeCV, RidgeClassifierCV, GridSearchCV, RandomizedSearchCV)
 
 
 def from_sklearn(
@@ -88,22 +88,69 @@ def from_sklearn(
         if _is_fitted(estimator):
             return estimator
         return clone(estimator).fit(X, y, sample_weight=sample_weight, groups=groups)
-    if type(estimator) in CHOOSING or isinstance(estimator, GridSearchCV | RandomizedSearchCV):
-        return from_sklearn(
-            _chosen(estimator, X, y, sample_weight, groups), X, y, sample_weight, groups
-        )
-    if type(estimator) not in RECIPES:
-        known = ", ".join(kind.__name__ for kind in (*RECIPES, *CHOOSING))
-        raise NotSupportedError(
-            f"estimator must be a linear smoother ({known}, GridSearchCV of these, or a Pipeline "
-            f"that ends in one); got {type(estimator).__name__}.",
-            argument="estimator",
-        )
-    model, weights = _model_of(estimator, X, y, sample_weight)
-    model.set_params(cv=None if groups is None else LeaveOneGroupOut())
-    model.fit(X, y, sample_weight=weights, groups=groups)
-    _require_same(estimator, model, X, y)
+    if isinstance(estimator, CHOOSING):
+        chosen = _chosen(estimator, X, y, sample_weight, groups)
+        return from_sklearn(chosen, X, y, sample_weight, groups)
+    is_process = type(estimator) is GaussianProcessRegressor
+    own = _with_its_kernel(estimator, X, y, sample_weight) if is_process else estimator
+    model = _adopted(own, X, y, sample_weight, groups)
+    if _is_fitted(estimator):
+        _require_same(estimator, model, X, y)
     return model
+
+
+def _adopted(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any, **options: Any
+) -> CrossValidatedKernelRidge:
+    """Return the fitted model of one that chooses nothing and stands alone."""
+    kind = type(estimator)
+    if kind not in MODELS:
+        known = ", ".join(known.__name__ for known in (*MODELS, *CHOOSING))
+        raise _unsupported(
+            f"estimator must be a linear smoother ({known} of these, or a Pipeline that ends in "
+            f"one); got {kind.__name__}."
+        )
+    try:
+        described = describe(estimator)
+        columns = np.shape(X)[1] if np.ndim(X) == 2 or sp.issparse(X) else 0
+        kernel = described.kernel and described.kernel(columns)
+    except (Refit, ValueError) as error:
+        reason = getattr(error, "reason", "") or str(error.__cause__ or error)
+        raise _unsupported(f"{kind.__name__} is not supported here, since {reason}.") from error
+    cv = None if groups is None else LeaveOneGroupOut()
+    options |= {"fit_intercept": described.bias, "cv": cv}
+    model: CrossValidatedKernelRidge
+    if kernel is None:  # every column in the trend: nothing is left under the penalty
+        if kind is not LinearRegression:
+            raise _unsupported(
+                f"{kind.__name__} must have alpha > 0; got {described.alpha:g}. LinearRegression "
+                "is supported without a penalty."
+            )
+        model = KernelRidgeCV("linear", trend="linear", alphas=[1.0], **options)
+        return model.fit(X, y, sample_weight=sample_weight, groups=groups)
+    alpha = np.asarray(described.alpha, dtype=np.float64)
+    if kind is GaussianProcessRegressor and alpha.size > 1:
+        # A row with twice the noise counts half.
+        noise, alpha = alpha, np.exp(np.log(alpha).mean())
+        sample_weight = alpha / noise
+    if np.unique(alpha).size > 1:
+        raise _unsupported(
+            f"{kind.__name__} has a penalty for each target; a model here has one that is given. "
+            "Pass one target at a time."
+        )
+    options["alphas"] = [float(alpha.flat[0])]
+    if kind is not RidgeClassifier:
+        model = KernelRidgeCV(kernel, **options)
+    else:
+        model = KernelRidgeClassifierCV(kernel, **options)
+        if described.class_weight is not None:
+            of_classes = compute_sample_weight(described.class_weight, y)
+            sample_weight = of_classes if sample_weight is None else of_classes * sample_weight
+    return model.fit(X, y, sample_weight=sample_weight, groups=groups)
+
+
+def _unsupported(message: str) -> NotSupportedError:
+    return NotSupportedError(message, argument="estimator")
 
 
 def _is_fitted(estimator: Any) -> bool:
@@ -115,8 +162,6 @@ def _is_fitted(estimator: Any) -> bool:
 
 def _require_same(estimator: Any, model: Any, X: Any, y: Any) -> None:
     """Refuse a fitted estimator that predicts something else: it has seen other rows."""
-    if not _is_fitted(estimator):
-        return
     name = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     theirs, ours = (np.asarray(getattr(one, name)(X), dtype=float) for one in (estimator, model))
     ours = ours.reshape(theirs.shape)
@@ -132,46 +177,38 @@ def _require_same(estimator: Any, model: Any, X: Any, y: Any) -> None:
         )
 
 
-# -- pipelines and estimators that choose ----------------------------------------------------------
-
-
 def _pipeline(estimator: Pipeline, X: Any, y: Any, sample_weight: Any, groups: Any) -> Pipeline:
     """Return the pipeline with its last step replaced by the model."""
     steps = [(n, s) for n, s in estimator.steps[:-1] if s is not None and s != "passthrough"]
     name, last = estimator.steps[-1]
-    standardize = bool(steps) and type(steps[-1][1]) is StandardScaler
-    fitted = _is_fitted(estimator)
-    scaler = steps.pop()[1] if standardize else None
-    rows, before = X, []
+    scaler = steps.pop()[1] if steps and type(steps[-1][1]) is StandardScaler else None
+    rows, before, fitted = X, [], _is_fitted(estimator)
     for step_name, step in steps:
-        step = step if fitted else clone(step)
-        rows = step.transform(rows) if fitted else step.fit_transform(rows, y)
-        before.append((step_name, step))
+        own = step if fitted else clone(step).fit(rows, y)
+        rows = own.transform(rows)
+        before.append((step_name, own))
     if scaler is None:
         model = from_sklearn(last, rows, y, sample_weight, groups)
     else:
-        model = _standardised(last, scaler, rows, y, sample_weight, groups)
+        if isinstance(last, RidgeCV | RidgeClassifierCV):
+            scaled = (scaler if fitted else clone(scaler).fit(rows)).transform(rows)
+            last = _chosen(last, scaled, y, sample_weight, groups)
+        _require_standardised(last, scaler, sample_weight)
+        model = _adopted(last, rows, y, None, groups, standardize=True)
     return Pipeline([*before, (name, model)])
 
 
-def _standardised(
-    last: Any, scaler: StandardScaler, X: Any, y: Any, sample_weight: Any, groups: Any
-) -> Any:
-    """Return the model of a linear model behind a scaler."""
-    if type(last) in CHOOSING:
-        scaled = scaler if _is_fitted(scaler) else clone(scaler).fit(X)
-        last = _chosen(last, scaled.transform(X), y, sample_weight, groups)
+def _require_standardised(last: Any, scaler: StandardScaler, sample_weight: Any) -> None:
+    """Refuse a scaler and a model that are not one linear model with standardize=True."""
     if type(last) not in (Ridge, RidgeClassifier) or not scaler.with_std:
-        raise NotSupportedError(
+        raise _unsupported(
             "StandardScaler is supported before Ridge, RidgeClassifier and their CV, with "
-            f"with_std=True; got {type(last).__name__}. Scale X once and pass the model alone.",
-            argument="estimator",
+            f"with_std=True; got {type(last).__name__}. Scale X once and pass the model alone."
         )
     if not last.fit_intercept:
-        raise NotSupportedError(
+        raise _unsupported(
             "StandardScaler is supported before a model with fit_intercept=True, which takes up "
-            "the means of the columns; got fit_intercept=False.",
-            argument="estimator",
+            "the means of the columns; got fit_intercept=False."
         )
     if sample_weight is not None:
         raise NotSupportedError(
@@ -179,87 +216,25 @@ def _standardised(
             "weights serves both. Pass an estimator without a scaler.",
             argument="sample_weight",
         )
-    model, weights = _model_of(last, X, y, None)
-    cv = None if groups is None else LeaveOneGroupOut()
-    return model.set_params(cv=cv, standardize=True).fit(X, y, sample_weight=weights, groups=groups)
 
 
 def _chosen(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
     """Return the estimator that was chosen, or is chosen now."""
     if not _is_fitted(estimator):
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if groups is not None and hasattr(estimator, "param_grid"):
+        if groups is not None and not isinstance(estimator, RidgeCV | RidgeClassifierCV):
             given["groups"] = groups
         estimator = clone(estimator).fit(X, y, **given)
-    if type(estimator) in CHOOSING:
-        return CHOOSING[type(estimator)](estimator)
+    if isinstance(estimator, RidgeCV):
+        return Ridge(estimator.alpha_, fit_intercept=estimator.fit_intercept)
+    if isinstance(estimator, RidgeClassifierCV):
+        bias, weights = estimator.fit_intercept, estimator.class_weight
+        return RidgeClassifier(estimator.alpha_, fit_intercept=bias, class_weight=weights)
     if not hasattr(estimator, "best_estimator_"):
-        raise NotSupportedError(
-            f"{type(estimator).__name__} must have refit=True: without it no model is chosen.",
-            argument="estimator",
+        raise _unsupported(
+            f"{type(estimator).__name__} must have refit=True: without it no model is chosen."
         )
     return estimator.best_estimator_
-
-
-CHOOSING: dict[type, Callable[[Any], Any]] = {
-    RidgeCV: lambda one: Ridge(one.alpha_, fit_intercept=one.fit_intercept),
-    RidgeClassifierCV: lambda one: RidgeClassifier(
-        one.alpha_, fit_intercept=one.fit_intercept, class_weight=one.class_weight
-    ),
-}
-
-
-# -- models ----------------------------------------------------------------------------------------
-
-
-def _model_of(
-    estimator: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[CrossValidatedKernelRidge, Any]:
-    """Return a model that is not fitted, and what its rows weigh."""
-    kind = type(estimator)
-    if kind is GaussianProcessRegressor:
-        estimator = _with_its_kernel(estimator, X, y, sample_weight)
-    try:
-        recipe = recipe_of(estimator, np.shape(X)[1] if np.ndim(X) == 2 or sp.issparse(X) else 0)
-    except Refit as refit:
-        reason = refit.reason or str(refit.__cause__)
-        raise NotSupportedError(
-            f"{kind.__name__} is not supported here, since {reason}.", argument="estimator"
-        ) from refit
-    given: dict[str, Any] = {"fit_intercept": recipe.bias}
-    if recipe.kernel is None:  # every column in the trend: nothing is left under the penalty
-        return KernelRidgeCV("linear", trend="linear", alphas=[1.0], **given), sample_weight
-    if kind is RidgeClassifier:
-        if recipe.class_weight is not None:
-            of_classes = compute_sample_weight(recipe.class_weight, y)
-            sample_weight = of_classes if sample_weight is None else of_classes * sample_weight
-        alpha = _one_penalty(estimator, recipe.alpha)
-        return KernelRidgeClassifierCV(recipe.kernel, alphas=[alpha], **given), sample_weight
-    if kind is not GaussianProcessRegressor:
-        alpha = _one_penalty(estimator, recipe.alpha)
-    elif np.size(recipe.alpha) == 1:
-        alpha = float(np.ravel(recipe.alpha)[0])
-    else:  # a row with twice the noise counts half
-        alpha = float(np.exp(np.log(recipe.alpha).mean()))
-        sample_weight = alpha / recipe.alpha
-    return KernelRidgeCV(recipe.kernel, alphas=[alpha], **given), sample_weight
-
-
-def _one_penalty(estimator: Any, given: Any) -> float:
-    alpha = np.unique(np.asarray(given, dtype=np.float64))
-    if alpha.size > 1:
-        raise NotSupportedError(
-            f"{type(estimator).__name__} has a penalty for each target; a model here has one that "
-            "is given. Pass one target at a time.",
-            argument="estimator",
-        )
-    if not alpha[0] > 0.0:
-        raise NotSupportedError(
-            f"{type(estimator).__name__} must have alpha > 0; got {alpha[0]:g}. LinearRegression "
-            "is supported without a penalty.",
-            argument="estimator",
-        )
-    return float(alpha[0])
 
 
 def _with_its_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -271,11 +246,11 @@ def _with_its_kernel(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Any:
             argument="sample_weight",
         )
     if estimator.normalize_y:
-        raise NotSupportedError(
+        raise _unsupported(
             "GaussianProcessRegressor(normalize_y=True) takes the mean off the targets of every "
             "training set, which is neither a model with a bias nor one without. Pass y - "
-            "y.mean() and normalize_y=False; holdfast.model_selection answers it as it is.",
-            argument="estimator",
+            "y.mean() and normalize_y=False; holdfast.model_selection answers it as it is."
         )
-    fitted = estimator if _is_fitted(estimator) else clone(estimator).fit(X, y)
-    return clone(estimator).set_params(kernel=fitted.kernel_)
+    if not _is_fitted(estimator):
+        estimator = clone(estimator).fit(X, y)
+    return clone(estimator).set_params(kernel=estimator.kernel_, optimizer=None)

@@ -1,34 +1,46 @@
-"""`cross_val_predict`, `cross_val_score` and `cross_validate`."""
+"""`cross_val_predict`, `cross_val_score` and `cross_validate`, with scikit-learn's signatures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
 from typing import Any
 
-import numpy as np
 from sklearn.model_selection import cross_val_predict as _cross_val_predict
 from sklearn.model_selection import cross_val_score as _cross_val_score
 from sklearn.model_selection import cross_validate as _cross_validate
 
-from holdfast._typing import FloatArray
-from holdfast.model_selection.answering import job_of, routed
-from holdfast.model_selection.recognise import Refit
-
-__all__ = ["cross_val_predict", "cross_val_score", "cross_validate"]
+from holdfast.model_selection.description import Refit
+from holdfast.model_selection.job import Job
+from holdfast.model_selection.search import with_closed_forms_inside
 
 
-def cross_val_predict(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    groups: Any = None,
-    cv: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    params: dict[str, Any] | None = None,
-    pre_dispatch: Any = "2*n_jobs",
-    method: str = "predict",
-) -> Any:
+def drop_in(theirs: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a function of all arguments scikit-learn's signature.
+
+    Estimators that choose are refitted by scikit-learn, with a closed form inside.
+    """
+    form = signature(theirs)
+
+    def decorated(own: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
+        @wraps(own)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = form.bind(*args, **kwargs)
+            bound.apply_defaults()
+            inside = with_closed_forms_inside(bound.arguments["estimator"])
+            if inside is not None:
+                return theirs(**{**bound.arguments, "estimator": inside})
+            return own(bound.arguments)
+
+        call.__signature__ = form  # type: ignore[attr-defined]
+        return call
+
+    return decorated
+
+
+@drop_in(_cross_val_predict)
+def cross_val_predict(given: dict[str, Any]) -> Any:
     """Return held-out predictions as `sklearn.model_selection.cross_val_predict`, without refits.
 
     Parameters
@@ -52,37 +64,18 @@ def cross_val_predict(
     >>> cross_val_predict(model, X, y, cv=LeaveOneOut()).shape
     (442,)
     """
-    refit = None if hasattr(estimator, method) else Refit()
-    job = job_of("cross_val_predict", estimator, X, y, groups, cv, params, refit=refit)
-    answers = job.answers
-    if answers is not None and method == "predict" and answers.classes is None and not routed():
-        test = answers.experiments.test.values
-        if np.array_equal(np.sort(test), np.arange(len(answers.case))):
-            values = np.empty_like(answers.values[0])
-            values[test] = answers.values[0]
-            return values[:, 0] if answers.flat else values
-    jobs = {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-    given = {"groups": groups, "verbose": verbose, "params": params, "method": method}
-    return job.run(_cross_val_predict, jobs, **given)
+    method = given["method"]
+    refit = None if hasattr(given["estimator"], method) else Refit()
+    job = Job.of("cross_val_predict", given, refit=refit)
+    if job.answers is not None and method == "predict" and job.answers.problem.classes is None:
+        values = job.answers.of_all_rows()
+        if values is not None:
+            return values
+    return job.run(_cross_val_predict)
 
 
-def cross_validate(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    groups: Any = None,
-    scoring: Any = None,
-    cv: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    params: dict[str, Any] | None = None,
-    pre_dispatch: Any = "2*n_jobs",
-    return_train_score: bool = False,
-    return_estimator: bool = False,
-    return_indices: bool = False,
-    error_score: Any = np.nan,
-) -> dict[str, Any]:
+@drop_in(_cross_validate)
+def cross_validate(given: dict[str, Any]) -> Any:
     """Return scores of every split as `sklearn.model_selection.cross_validate`, without refits.
 
     Parameters
@@ -107,46 +100,13 @@ return_train_score, return_estimator, return_indices, error_score
     array([0.322, 0.44 , 0.422, 0.425, 0.442])
     """
     asked = Refit("return_estimator=True asks for the model of every split")
-    job = job_of(
-        "cross_validate",
-        estimator,
-        X,
-        y,
-        groups,
-        cv,
-        params,
-        everything=return_train_score,
-        refit=asked if return_estimator else None,
-    )
-    found = job.run(
-        _cross_validate,
-        {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch},
-        scoring=scoring,
-        groups=groups,
-        verbose=verbose,
-        params=params,
-        return_train_score=return_train_score,
-        return_estimator=return_estimator,
-        return_indices=return_indices,
-        error_score=error_score,
-    )
-    return dict(found)
+    refit = asked if given["return_estimator"] else None
+    job = Job.of("cross_validate", given, everything=given["return_train_score"], refit=refit)
+    return job.run(_cross_validate)
 
 
-def cross_val_score(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    groups: Any = None,
-    scoring: Any = None,
-    cv: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-    params: dict[str, Any] | None = None,
-    pre_dispatch: Any = "2*n_jobs",
-    error_score: Any = np.nan,
-) -> FloatArray:
+@drop_in(_cross_val_score)
+def cross_val_score(given: dict[str, Any]) -> Any:
     """Return the score of every split as `sklearn.model_selection.cross_val_score`, without refits.
 
     Parameters
@@ -167,14 +127,4 @@ def cross_val_score(
     >>> cross_val_score(Ridge(), X, y, cv=3).round(3)
     array([0.37 , 0.418, 0.44 ])
     """
-    job = job_of("cross_val_score", estimator, X, y, groups, cv, params)
-    scores = job.run(
-        _cross_val_score,
-        {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch},
-        scoring=scoring,
-        groups=groups,
-        verbose=verbose,
-        params=params,
-        error_score=error_score,
-    )
-    return np.asarray(scores)
+    return Job.of("cross_val_score", given).run(_cross_val_score)

@@ -8,8 +8,8 @@ which split it is; then it returns the held-out predictions that are already kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from itertools import cycle, islice
 from typing import Any, Self
@@ -17,70 +17,47 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import unique_labels
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.experiments import Experiments
-
-__all__ = [
-    "Answers",
-    "Case",
-    "KnownSplits",
-    "LeaveOneOutSplits",
-    "StandIn",
-    "on_rows",
-    "r2",
-    "same_splits",
-    "stand_in",
-]
-
-Split = tuple[IntArray, IntArray]
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """What the user asked about: an estimator, its rows, how they are split.
-
-    `fit_params` are what `fit` receives beside rows and targets, one value per row.
-    """
-
-    estimator: Any
-    X: Any
-    y: Any
-    fit_params: Mapping[str, Any]
-    cv: Any
-    splits: Sequence[Split]
-
-    def __len__(self) -> int:
-        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+from holdfast.model_selection.problem import Problem
+from holdfast.model_selection.question import Question, number_of_rows
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Held-out predictions of some candidates in all splits.
 
-    `values` are model values (test rows, v) of each candidate, laid end to end as
-    `experiments.test` is; `flat` says whether predictions have one dimension.
+    Attributes
+    ----------
+    question : Question
+    problem : Problem
+        The smoother, or one of them.
+    experiments : Experiments
+        The splits, with the rows whose predictions are known.
+    values : sequence of ndarray of shape (test rows, v)
+        Model values of each candidate, laid end to end as `experiments.test` is.
+    candidates : sequence of dict
+        In which parameters each differs from the estimator.
     """
 
-    case: Case
+    question: Question
+    problem: Problem
     experiments: Experiments
     values: Sequence[FloatArray]
-    flat: bool
-    classes: AnyArray | None
-    candidates: Sequence[Mapping[str, Any]] = field(default=({},))
+    candidates: Sequence[Mapping[str, Any]] = ({},)
 
     @cached_property
     def _order(self) -> cycle[int]:
         """The splits in the order in which scikit-learn goes through them, again and again."""
-        return cycle(range(len(self.case.splits)))
+        return cycle(range(len(self.question.splits)))
 
     def split_of(self, train: IntArray) -> int | None:
         """Return the split that trains on these rows: the next one, or one that comes later."""
-        some = islice(self._order, len(self.case.splits))
-        return next((j for j in some if np.array_equal(self.case.splits[j][0], train)), None)
+        some = islice(self._order, len(self.question.splits))
+        return next((j for j in some if np.array_equal(self.question.splits[j][0], train)), None)
 
     def lookup(self, candidate: int, split: int | None, rows: IntArray) -> FloatArray | None:
         """Return model values (k, v) of some rows, or None if one of them is not known."""
@@ -95,18 +72,31 @@ class Answers:
             return None
         return np.asarray(self.values[candidate][start + at])
 
+    def of_all_rows(self) -> FloatArray | None:
+        """Return predictions in the order of the rows; None if a row is not tested just once."""
+        test, values = self.experiments.test.values, self.values[0]
+        if not np.array_equal(np.sort(test), np.arange(number_of_rows(self.question.X))):
+            return None
+        ordered = np.empty_like(values)
+        ordered[test] = values
+        return ordered[:, 0] if self.problem.flat else ordered
+
     def refitted(self, candidate: int, train: IntArray) -> Any:
         """Return the estimator itself, fitted: for what a model is asked beside predictions."""
-        case = self.case
-        model = clone(case.estimator).set_params(**clone_values(self.candidates[candidate]))
-        X, y = _safe_split(model, case.X, case.y, train)
-        params = {name: _safe_indexing(value, train) for name, value in case.fit_params.items()}
+        own = {name: clone(v, safe=False) for name, v in self.candidates[candidate].items()}
+        model = clone(self.question.estimator).set_params(**own)
+        X, y = _safe_split(model, self.question.X, self.question.y, train)
+        given = self.question.params.items()
+        params = {name: _safe_indexing(v, train) for name, v in given if v is not None}
         return model.fit(X, y, **params)
 
+    def rows(self, rows: IntArray, train: IntArray) -> Any:
+        """Return the rows themselves; of a kernel matrix the columns that are trained on."""
+        return _safe_split(self.question.estimator, self.question.X, None, rows, train)[0]
 
-def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters that no other estimator shares."""
-    return {name: clone(value, safe=False) for name, value in params.items()}
+    def stand_in(self) -> StandIn:
+        """Return the stand-in for the estimator, a regressor or a classifier as it is."""
+        return (_Classifier if is_classifier(self.question.estimator) else _Regressor)(self)
 
 
 class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -133,33 +123,25 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
 
     def predict(self, rows: IntArray) -> AnyArray:
         """Return predictions of rows."""
-        return self._response("predict", rows)
+        return self._response("predict", rows[:, 0])
 
     def _response(self, method: str, rows: IntArray) -> AnyArray:
-        values = self.answers.lookup(self.candidate, self._split, rows[:, 0])
+        values = self.answers.lookup(self.candidate, self._split, rows)
         if values is None:
-            case = self.answers.case
-            X, _ = _safe_split(case.estimator, case.X, None, rows[:, 0], self._train)
+            X = self.answers.rows(rows, self._train)
             return np.asarray(getattr(self.refitted(), method)(X))
         return self._shown(method, values)
 
     def _shown(self, method: str, values: FloatArray) -> AnyArray:
-        return values[:, 0] if self.answers.flat else values
+        return values[:, 0] if self.answers.problem.flat else values
 
     def refitted(self) -> Any:
         """Return the estimator itself, fitted to the rows of the split."""
         return self.answers.refitted(self.candidate, self._train)
 
-    def get_metadata_routing(self) -> Any:
-        """Return what the estimator asks for."""
-        return get_routing_for_object(self.answers.case.estimator)
-
-    def _get_metadata_request(self) -> Any:
-        return self.answers.case.estimator._get_metadata_request()
-
     def __sklearn_tags__(self) -> Any:
         """Return the estimator's tags; rows are numbers, not a kernel matrix."""
-        tags = get_tags(self.answers.case.estimator)
+        tags = get_tags(self.answers.question.estimator)
         tags.input_tags.pairwise = False
         return tags
 
@@ -196,14 +178,14 @@ class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is
 
     def decision_function(self, rows: IntArray) -> AnyArray:
         """Return model values of rows."""
-        return self._response("decision_function", rows)
+        return self._response("decision_function", rows[:, 0])
 
     def _shown(self, method: str, values: FloatArray) -> AnyArray:
         """Return decisions or labels from one model value per class, one in all for two."""
-        labels = self.answers.classes
+        labels = self.answers.problem.classes
         assert labels is not None
         if labels.size > 2:
-            own = np.asarray(_safe_indexing(self.answers.case.y, self._train))
+            own = np.asarray(_safe_indexing(self.answers.question.y, self._train))
             values = values[:, np.isin(labels, np.unique(own))]
             if values.shape[1] == 2:  # the second against the first
                 values = values[:, 1:]
@@ -214,62 +196,17 @@ class _Classifier(ClassifierMixin, StandIn):  # type: ignore[misc]  # sklearn is
         return np.asarray(self.classes_[chosen])
 
 
-def stand_in(answers: Answers) -> StandIn:
-    """Return the stand-in for an estimator, a regressor or a classifier as it is."""
-    return (_Classifier if is_classifier(answers.case.estimator) else _Regressor)(answers)
-
-
-class KnownSplits:
-    """A splitter that gives the splits of another, which were made once."""
-
-    def __init__(self, cv: Any, splits: Sequence[Split]) -> None:
-        self.cv, self.splits = cv, splits
-
-    def split(self, X: Any = None, y: Any = None, groups: Any = None, **params: Any) -> Any:
-        """Yield (train, test)."""
-        return iter(self.splits)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, **params: Any) -> int:
-        """Return how many there are."""
-        return len(self.splits)
-
-    def get_metadata_routing(self) -> Any:
-        """Return what the other asks for."""
-        return get_routing_for_object(self.cv)
-
-
-def same_splits(case: Case | None, cv: Any) -> Any:
-    """Return a splitter that splits as was split already: an iterator or a draw happens once."""
-    return cv if case is None else KnownSplits(case.cv, case.splits)
-
-
-class LeaveOneOutSplits(Sequence[Split]):
-    """Every row alone, made one at a time: training rows of all would be m² numbers."""
-
-    def __init__(self, m: int) -> None:
-        self._rows = np.arange(m)
-
-    def __len__(self) -> int:
-        return int(self._rows.size)
-
-    def __getitem__(self, j: Any) -> Any:
-        """Return (train, test) of one split."""
-        if not -len(self) <= j < len(self):
-            raise IndexError(j)
-        return np.delete(self._rows, j), self._rows[[j]]
-
-
 # -- scorers that are functions --------------------------------------------------------------------
 
 
 class _Fitted:
-    """A fitted estimator for a function that scores the rows X, which have numbers.
+    """A fitted estimator for a user's function, which scores the rows X.
 
     Their predictions are known; for anything else it is refitted.
     """
 
-    def __init__(self, stand_in: StandIn, X: Any, rows: IntArray) -> None:
-        self._stand_in, self._X, self._rows = stand_in, X, rows
+    def __init__(self, model: StandIn, X: Any, rows: IntArray) -> None:
+        self._stand_in, self._X, self._rows = model, X, rows
 
     def predict(self, X: Any) -> Any:
         """Return predictions of rows, without a refit for those that are scored."""
@@ -287,25 +224,17 @@ class _Fitted:
         return getattr(self._model, name)
 
 
-def _on_rows(scorer: Callable[..., Any], case: Case) -> Callable[..., Any]:
-    """Return a user's function of (estimator, X, y) for a stand-in and row numbers."""
-
-    @wraps(scorer)
-    def scored(model: StandIn, rows: IntArray, y: Any = None, **params: Any) -> Any:
-        X, _ = _safe_split(case.estimator, case.X, None, rows[:, 0], model._train)
-        arguments = (_Fitted(model, X, rows), X) if y is None else (_Fitted(model, X, rows), X, y)
-        return scorer(*arguments, **params)
-
-    if hasattr(scorer, "get_metadata_routing"):
-        scored.get_metadata_routing = scorer.get_metadata_routing  # type: ignore[attr-defined]
-    return scored
-
-
-def on_rows(scoring: Any, case: Case) -> Any:
-    """Return `scoring` for stand-ins: functions of a user get the rows themselves."""
+def on_rows(scoring: Any) -> Any:
+    """Return `scoring` for stand-ins: a user's function of (estimator, X, y) gets the rows."""
     if isinstance(scoring, Mapping):
-        return {name: on_rows(scorer, case) for name, scorer in scoring.items()}
-    own = callable(scoring) and not hasattr(scoring, "_score_func")
-    if own and not str(getattr(scoring, "__module__", "")).startswith("sklearn.metrics"):
-        return _on_rows(scoring, case)
-    return scoring
+        return {name: on_rows(scorer) for name, scorer in scoring.items()}
+    made = hasattr(scoring, "_score_func") or not callable(scoring)
+    if made or str(getattr(scoring, "__module__", "")).startswith("sklearn.metrics"):
+        return scoring
+
+    @wraps(scoring)
+    def scored(model: StandIn, rows: IntArray, *y: Any, **params: Any) -> Any:
+        X = model.answers.rows(rows[:, 0], model._train)
+        return scoring(_Fitted(model, X, rows), X, *y, **params)
+
+    return scored

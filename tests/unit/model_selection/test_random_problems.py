@@ -12,7 +12,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, SplineTransformer, StandardScaler
 
@@ -68,6 +68,7 @@ def _model(rng, d):
         make_pipeline(SplineTransformer(knots=np.linspace(-40, 40, 5)[:, None] + np.zeros(d)),
                       Ridge(alpha)),
         TransformedTargetRegressor(Ridge(alpha), func=np.arctan, inverse_func=np.tan),
+        RidgeCV(alpha * np.logspace(-2, 2, 5), fit_intercept=bias, cv=3),
         make_pipeline(StandardScaler(), KernelRidge(alpha=alpha, kernel="rbf")),  # refitted
     ]  # fmt: skip
     return models[int(rng.integers(len(models)))]

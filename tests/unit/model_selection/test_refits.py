@@ -22,8 +22,6 @@ from sklearn.linear_model import (
     LinearRegression,
     Ridge,
     RidgeClassifier,
-    RidgeClassifierCV,
-    RidgeCV,
 )
 from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut
@@ -74,12 +72,13 @@ WITHOUT = {
         Ridge(), func=centred, inverse_func=centred, check_inverse=False
     ),
     "depend on the other rows": make_pipeline(FunctionTransformer(centred), Ridge()),
-    "not positive semidefinite": KernelRidge(alpha=50.0, kernel="sigmoid", coef0=-1.0),
+    "not positive semidefinite": KernelRidge(alpha=5.0, kernel="sigmoid", coef0=-1.0),
     "optimizer=None": GaussianProcessRegressor(RBF(), alpha=0.3),
 }
 
 
 @pytest.mark.filterwarnings("ignore:The optimal value:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Singular matrix")  # of an indefinite kernel
 @pytest.mark.parametrize("reason", WITHOUT)
 def test_the_reason_is_named_and_the_numbers_are_theirs(reason):
     X, y, _, _ = rows()
@@ -115,19 +114,6 @@ def test_a_frame_of_which_some_columns_are_rounded():
     X = pd.DataFrame(X).astype({0: np.float32})
     found = ours.cross_val_predict(Ridge(), X, y, cv=3)  # a warning would be an error
     np.testing.assert_allclose(found, theirs.cross_val_predict(Ridge(), X, y, cv=3), rtol=1e-9)
-
-
-@pytest.mark.parametrize("error", [ValueError, TypeError])
-@pytest.mark.parametrize("name", ["cross_val_score", "permutation_test_score"])
-def test_our_own_errors_are_not_hidden_by_a_refit(monkeypatch, name, error):
-    X, y, _, _ = rows()
-
-    def broken(*args, **kwargs):
-        raise error("ours")
-
-    monkeypatch.setattr(ours.held_out, "predict", broken)
-    with pytest.raises(error, match="ours"):
-        getattr(ours, name)(Ridge(), X, y, cv=3)
 
 
 @pytest.mark.parametrize(
@@ -175,21 +161,13 @@ def halves():
 
 KEPT = KernelRidgeCV("linear", alphas=[0.1, 1.0, 10.0])
 REFITTED = {
-    "RidgeCV": ("cross_val_score", RidgeCV(), {}),
-    "RidgeClassifierCV": ("cross_val_score", RidgeClassifierCV(), {"y": labels()}),
+    r"KernelRidgeCV chooses in every split; its own nested\(\)": ("cross_val_score", KEPT, {}),
     "KernelRidgeClassifierCV": (
         "cross_val_score",
         KernelRidgeClassifierCV("linear", alphas=[0.1, 1.0, 10.0]),
         {"y": labels()},
     ),
-    "makes its grid": ("cross_val_score", KernelRidgeCV("linear"), {}),
-    "draws its basis rows": (
-        "cross_val_score",
-        clone(KEPT).set_params(basis=9, random_state=0),
-        {},
-    ),
-    "training rows are to be scored": ("cross_validate", KEPT, {"return_train_score": True}),
-    "every permutation": ("permutation_test_score", KEPT, {"n_permutations": 2}),
+    "chooses in every split": ("permutation_test_score", KEPT, {"n_permutations": 2}),
     "40 columns": (
         "cross_val_score",
         make_pipeline(StandardScaler(), Ridge()),
@@ -221,15 +199,6 @@ def test_no_refit_is_silent(reason):
         found, expected = found["train_score"], expected["train_score"]
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
-
-
-def test_a_smoother_that_does_not_fit_into_memory(monkeypatch):
-    X, y, _, _ = rows()
-    monkeypatch.setattr(ours.held_out, "memory_bytes", lambda limit: 100)
-    with pytest.warns(HoldfastWarning, match="cannot be solved here"):
-        found = ours.cross_val_predict(KernelRidge(kernel="rbf"), X, y, cv=3)
-    expected = theirs.cross_val_predict(KernelRidge(kernel="rbf"), X, y, cv=3)
-    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +241,7 @@ def test_columns_that_a_split_leaves_undetermined():
     X, y, _, _ = rows()
     X[:, 2] = 0.0
     X[:3, 2] = [1.0, 2.0, -1.0]
-    with pytest.warns(HoldfastWarning, match="1 of 4 splits leave a column"):
+    with pytest.warns(HoldfastWarning, match="a split leaves a column"):
         found = ours.cross_val_predict(LinearRegression(), X, y, cv=KFold(4))
     np.testing.assert_allclose(
         found, theirs.cross_val_predict(LinearRegression(), X, y, cv=KFold(4)), rtol=1e-8
@@ -285,7 +254,7 @@ def test_columns_that_a_split_leaves_undetermined():
 # -- metadata --------------------------------------------------------------------------------------
 
 
-def test_metadata_reach_model_splitter_and_scorer():
+def test_routed_metadata_are_left_to_scikit_learn():
     X, y, groups, weights = rows()
     scorer = make_scorer(mean_squared_error)
     with config_context(enable_metadata_routing=True):
@@ -293,28 +262,19 @@ def test_metadata_reach_model_splitter_and_scorer():
             "cv": GroupKFold(3).set_split_request(groups=True),
             "scoring": scorer.set_score_request(sample_weight="importance"),
             "params": {"sample_weight": weights, "groups": groups, "importance": weights**2},
-            "return_train_score": True,
         }
-        for model in (
-            Ridge().set_fit_request(sample_weight=True),
-            make_pipeline(
-                FunctionTransformer(np.abs),
-                KernelRidge(kernel="rbf").set_fit_request(sample_weight=True),
-            ),
-        ):
-            found = ours.cross_validate(model, X, y, **given)
-            expected = theirs.cross_validate(model, X, y, **given)
-            for name in ("test_score", "train_score"):
-                np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
-
-
-def test_metadata_that_nobody_asked_for():
-    X, y, groups, weights = rows()
-    with config_context(enable_metadata_routing=True):
-        with pytest.raises(Exception, match="sample_weight"):
-            ours.cross_val_score(Ridge(), X, y, params={"sample_weight": weights})
-        with pytest.raises(ValueError, match="groups"):
-            ours.cross_val_score(Ridge(), X, y, groups=groups)
+        model = Ridge().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        for name in ("cross_val_score", "permutation_test_score"):
+            with pytest.warns(HoldfastWarning, match="metadata routing is switched on"):
+                found = getattr(ours, name)(model, X, y, **given)
+            expected = getattr(theirs, name)(model, X, y, **given)
+            np.testing.assert_array_equal(np.hstack(found), np.hstack(expected))
+        search = {"param_grid": {"alpha": [0.1, 1.0]}, "cv": given["cv"]}
+        with pytest.warns(HoldfastWarning, match="metadata routing is switched on"):
+            found = ours.GridSearchCV(model, **search).fit(
+                X, y, groups=groups, sample_weight=weights
+            )
+        assert found.cv_results_["mean_test_score"].shape == (2,)
 
 
 # -- splits are made once --------------------------------------------------------------------------
@@ -352,8 +312,7 @@ def test_splitters_that_draw_and_iterators(make, model):
     )
 
 
-def test_many_rows_one_by_one(monkeypatch):
-    monkeypatch.setattr(ours.answering, "MANY_ROWS", 10)
+def test_rows_one_by_one():
     X, y, _, _ = rows()
     given = {"cv": LeaveOneOut(), "scoring": "neg_mean_absolute_error"}
     np.testing.assert_allclose(
@@ -370,7 +329,7 @@ def test_scaled_columns_that_a_split_leaves_undetermined():
     X[:, 2] = 0.0
     X[:3, 2] = [1.0, 2.0, -1.0]
     model = make_pipeline(StandardScaler(), LinearRegression())
-    with pytest.warns(HoldfastWarning, match="behind StandardScaler"):
+    with pytest.warns(HoldfastWarning, match="a split leaves a column"):
         found = ours.cross_val_predict(model, X, y, cv=KFold(4))
     np.testing.assert_allclose(found, theirs.cross_val_predict(model, X, y, cv=KFold(4)))
 
