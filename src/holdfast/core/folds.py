@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import cho_solve, lapack, qr
 
 from holdfast._typing import BoolArray, FloatArray, IntArray
 from holdfast.core.accuracy import CAUTION, PROMISE
@@ -37,9 +37,12 @@ from holdfast.core.lapack import (
     eigh,
     evenly_spaced,
     noise,
+    submatrix,
 )
 from holdfast.exceptions import KernelError
 
+#: Rows of constraints that are so many times as long as the first ones take their place.
+LARGE = 10.0
 #: For at most this many penalties, a factorisation of each beats one tridiagonal reduction.
 FEW = 4
 
@@ -53,21 +56,32 @@ class Complement:
     Y, T : ndarray of shape (p, e) and (e, e)
         I − Y T Yᵀ = [O, O⊥] is orthogonal, and its first e columns span what is left out. O⊥ is
         never formed: Householder QR in compact WY form (Schreiber & Van Loan 1989).
+    order : ndarray of int, shape (p,), or None
+        The order in which the coordinates were taken; None: as they are. The first e are gone from
+        the smaller problem. Where columns are nearly supported by a few rows (heavy ones under a
+        bias), these must be the ones: anything else left of them would be a difference of large
+        numbers.
     """
 
     Y: FloatArray
     T: FloatArray
+    order: IntArray | None = None
 
     @classmethod
     def of(cls, columns: FloatArray) -> Complement:
         """Return the complement of orthonormal columns (p, e)."""
-        e = columns.shape[1]
+        p, e = columns.shape
         if not e:
             return cls(columns, np.zeros((0, 0)))
+        sizes, order = np.abs(columns).max(axis=1), None
+        if sizes.max() > LARGE * sizes[:e].min():
+            first = qr(columns.T, mode="r", pivoting=True)[1][:e]
+            order = np.concatenate([first, np.delete(np.arange(p), first)])
+            columns = columns[order]
         factored, T, _ = lapack.dgeqrt(e, np.asfortranarray(columns))
         Y = np.tril(factored, -1)
         Y[np.arange(e), np.arange(e)] = 1.0
-        return cls(np.ascontiguousarray(Y), np.triu(T))
+        return cls(np.ascontiguousarray(Y), np.triu(T), order)
 
     def reduce(self, A: FloatArray) -> FloatArray:
         """Return ``O⊥ᵀ A O⊥`` (p − e, p − e) for symmetric `A` in O(p² e), a fresh array.
@@ -75,6 +89,7 @@ class Complement:
         [O, O⊥]ᵀ A [O, O⊥] = A − Y Xᵀ − X Yᵀ with P = A Y T and X = P − ½ Y (Tᵀ Yᵀ P).
         """
         e = self.Y.shape[1]
+        A = A if self.order is None else submatrix(A, self.order, self.order)
         reduced = np.array(A[e:, e:], order="C")
         if e:
             P = (A @ self.Y) @ self.T
@@ -89,6 +104,7 @@ class Complement:
     def project(self, z: FloatArray) -> FloatArray:
         """Return ``O⊥ᵀ z`` (…, p − e, v) for `z` (…, p, v), any stack of matrices."""
         e = self.Y.shape[1]
+        z = z if self.order is None else z[..., self.order, :]
         return np.asarray(z[..., e:, :] - self.Y[e:] @ (self.T.T @ (self.Y.T @ z))) if e else z
 
     def lift(self, x: FloatArray) -> FloatArray:
@@ -98,7 +114,7 @@ class Complement:
             return x
         lifted = -(self.Y @ (self.T @ (self.Y[e:].T @ x)))
         lifted[..., e:, :] += x
-        return np.asarray(lifted)
+        return np.asarray(lifted if self.order is None else lifted[..., np.argsort(self.order), :])
 
 
 class _Solver(Protocol):
