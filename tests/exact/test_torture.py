@@ -39,7 +39,7 @@ FOUND = {
     "dense_outlier": [47, 66, 20, 52, 64, 80, 1001, 1183, 1376, 1547, 1570],
     "dense_kernel": [40, 1240, 1296, 1315, 1761, 2075],
     "dense_duplicates": [15, 24, 60054, 60075],
-    "dense_wild_weights": [3, 6],
+    "dense_wild_weights": [3, 6, 300020, 400305, 400500],
     "duplicate_basis": [60428, 502844],
     "more_columns_than_rows": [60982, 61245, 61491, 62424, 63549],
     "sparse_folds": [502215],

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
-from holdfast.core.lapack import SMALL, mirror, run_pieces
+from holdfast.core.lapack import CHUNK, SMALL, mirror, piece_threads, run_pieces
 
 __all__ = [
     "distance_matrix",
@@ -88,8 +88,8 @@ def row_norms_squared(X: RowData) -> FloatArray:
 def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray:
     """Return the matrix of X with Z whose C-contiguous blocks `evaluate` writes.
 
-    Only the numbers of rows matter here. With Z=None, only the blocks on and above the diagonal are
-    evaluated and then mirrored: half the work, and symmetric to the last bit.
+    With Z=None, only the blocks on and above the diagonal are evaluated and then mirrored: half the
+    work, and symmetric to the last bit.
     """
     m, n = X.shape[0], (X if Z is None else Z).shape[0]
     out = np.empty((m, n))
@@ -98,7 +98,7 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
         def across(rows: slice) -> None:
             evaluate(out[rows], rows, slice(0, n))
 
-        _each(across, [*row_blocks(m, n)])
+        _each(across, [*row_blocks(m, n)], X)
         return out
 
     def upper(rows: slice) -> None:
@@ -110,17 +110,19 @@ def fill_blocks(X: RowData, Z: RowData | None, evaluate: Evaluate) -> FloatArray
     if m <= _BLOCK_ROWS:
         upper(slice(0, m))
     else:
-        _each(upper, [slice(i, min(i + _BLOCK_ROWS, m)) for i in range(0, m, _BLOCK_ROWS)])
+        _each(upper, [slice(i, min(i + _BLOCK_ROWS, m)) for i in range(0, m, _BLOCK_ROWS)], X)
     mirror(out)
     return out
 
 
-def _each(work: Callable[[slice], None], blocks: list[slice]) -> None:
-    """Do all blocks; those of a large matrix on several threads, each with one of BLAS.
+def _each(work: Callable[[slice], None], blocks: list[slice], X: RowData) -> None:
+    """Do all blocks; those of a large matrix, or of long rows, on several threads.
+
+    Each thread has one of BLAS.
 
     Threads of NumPy's BLAS would go on spinning beside the factorisation that follows.
     """
-    if len(blocks) >= _THREADED_BLOCKS:
+    if len(blocks) >= _THREADED_BLOCKS or np.prod(X.shape) >= CHUNK:
         run_pieces(work, blocks)
     else:
         for rows in blocks:
@@ -139,6 +141,8 @@ def inner_products(
     rows of Z, and of each block of rows of X, before they are multiplied.
     """
     Z_ready = prepare(X if Z is None else Z)
+    if Z is None and finish is None and not sp.issparse(Z_ready) and piece_threads() == 1:
+        return np.asarray(Z_ready @ Z_ready.T)  # BLAS knows that it is symmetric
 
     def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
         multiply(Z_ready[rows] if Z is None else prepare(X[rows]), Z_ready[columns], block)
