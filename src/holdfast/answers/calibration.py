@@ -24,7 +24,7 @@ from holdfast.scores.probabilities import of_classes, sigmoids
 __all__ = ["CALIBRATIONS", "Calibration", "CalibrationScores", "calibrated", "compared"]
 
 CALIBRATIONS = ("sigmoid", "isotonic")
-#: Parts of the rows, each judged by calibrators that learned from the others.
+#: Parts of the rows, each scored by calibrators that learned from the others.
 PARTS = 10
 
 
@@ -129,7 +129,7 @@ def compared(
     plain : ndarray of shape (k, classes)
         Probabilities without calibration.
     owners : ndarray of int, shape (k,)
-        The experiment of each row. Those of every tenth experiment are judged by calibrators that
+        The experiment of each row. Those of every tenth experiment are scored by calibrators that
         learned from the others: isotonic regression follows what it has seen.
     """
     better, part = np.empty_like(plain), owners % min(PARTS, int(owners.max()) + 1)

@@ -220,11 +220,11 @@ class _Asked:
                 "permutation_test needs the rows in memory; this model was fitted on a Dask "
                 "collection. Fit it on X.compute()."
             )
-        judged = self.tasks
+        tested = self.tasks
         if objective.pooled and objective.rule == "best" and self.models is None:
             # Single experiments are not needed.
             rows = self.tasks.test.values
-            judged = replace(judged, test=Ragged(rows, np.array([0, rows.size])))
+            tested = replace(tested, test=Ragged(rows, np.array([0, rows.size])))
         single = v == 1 and objective.classes is None
         if single:  # permutations are the targets of one call
             whole = fitted.changed(labels=training.labels[:, 0][index])
@@ -236,7 +236,7 @@ class _Asked:
             some = alphas[start : start + self.penalties]
             values = np.split(model.held_out(self.tasks, some, self.path), len(each), axis=2)
             for part, one, own in zip(parts, each, values, strict=True):
-                part.append(one.scores(own, judged, self.models))
+                part.append(one.scores(own, tested, self.models))
         compared, final = [], []
         for part, one in zip(parts, each, strict=True):
             scores = Scores.joined(part)

@@ -152,7 +152,7 @@ class DaskSource(Source):
 
     def normal(self, W: Any, p: int, x: FloatArray) -> FloatArray:
         """Return WᵀWx (p, k) over the trained rows, the unpenalised columns left out."""
-        raise AssertionError("streamed rows are judged by their Gram matrix")
+        raise AssertionError("streamed rows are measured by their Gram matrix")
 
     def reduced(self, W: StreamedRows, train: IntArray, Ys: FloatArray) -> FloatArray:
         """Return the triangle of some rows and their targets Ys (k, v), for `refit`."""

@@ -304,7 +304,7 @@ class CrossValidatedKernelRidge(
         return {name: getattr(self, name) for name in self._get_param_names()}
 
     def _objective(self, given: Mapping[str, Any]) -> Objective:
-        """Return what a model with these parameters is judged by."""
+        """Return what a model with these parameters is scored by."""
         return Objective(
             resolve_scoring(given["scoring"], classes=self._classes),
             given["pooled"],

@@ -228,7 +228,7 @@ feature_names_in_
         -------
         dict
             ``"before"`` and ``"after"``, each with ``log_loss`` and ``brier``; smaller is better.
-            After: by calibrators that did not learn from the rows that they are judged by; so the
+            After: by calibrators that did not learn from the rows that they score; so the
             log loss of sigmoids is a little above that of ``scoring="neg_log_loss"``, which is of
             the two numbers for each class that fit all held-out decisions.
 

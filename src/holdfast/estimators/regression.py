@@ -80,7 +80,7 @@ class KernelRidgeCV(OneKernel, Regression):
     """Kernel ridge regression (RLS, LS-SVM) with exact held-out predictions for every penalty.
 
     The parameters, in this order: the kernel (`kernel` to `standardize`), what the model is made of
-    (`basis` to `jitter`), the penalty (`alphas` to `rule`), how it is judged (`cv` to `pooled`),
+    (`basis` to `jitter`), the penalty (`alphas` to `rule`), how it is scored (`cv` to `pooled`),
     and how all that is computed (`path` to `verbose`).
 
     Parameters

@@ -45,7 +45,7 @@ class Trial:
     model : Model or None
         None when another kernel was better.
     tasks, plan
-        What it is judged by, and how held-out predictions are computed.
+        What it is scored by, and how held-out predictions are computed.
     alphas, scores
         The penalties that were compared, beyond an end of a default grid if need be.
     best : Choice or None

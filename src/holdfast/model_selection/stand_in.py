@@ -149,10 +149,10 @@ class StandIn(BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
 def r2(truth: FloatArray, values: FloatArray) -> FloatArray:
     """Return R² of each column, for two rows or more."""
     rest = np.square(truth - values).sum(axis=0)
-    spread = np.square(truth - truth.mean(axis=0)).sum(axis=0)
+    variation = np.square(truth - truth.mean(axis=0)).sum(axis=0)
     # As `r2_score`: constant targets are predicted perfectly, or not at all.
-    flat = spread == 0.0
-    score = 1.0 - rest / np.where(flat, 1.0, spread)
+    flat = variation == 0.0
+    score = 1.0 - rest / np.where(flat, 1.0, variation)
     return np.where(flat, np.where(rest == 0.0, 1.0, 0.0), score)
 
 
