@@ -3,9 +3,9 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/drop_ins.py [rows ...]
 
 prints the table of docs/model_selection.md: how many times the processor time of ours scikit-learn
-takes, the least of three rounds each, in turn, and the largest difference over the standard deviation of the
-numbers. Lines that solve with all pairs of rows are left out above 2,000 rows, and those with a
-model for each row above 200.
+takes, the least of three rounds each, in turn, and the largest difference over the standard
+deviation of the numbers. Lines that solve with all pairs of rows are left out above 2,000 rows, and
+those with a model for each row above 200.
 """
 
 from __future__ import annotations

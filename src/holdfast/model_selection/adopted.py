@@ -26,7 +26,8 @@ from holdfast.estimators.regression import KernelRidgeCV
 from holdfast.exceptions import InvalidInputError, NotSupportedError
 from holdfast.model_selection.description import MODELS, Refit, describe
 
-#: How far predictions of a fitted estimator may lie from those of the model, over the standard deviation of y.
+#: How far predictions of a fitted estimator may lie from those of the model, in standard deviations
+#: of y.
 SAME = 1e-5
 #: Estimators that choose a model of another class.
 CHOOSING = (RidgeCV, RidgeClassifierCV, GridSearchCV, RandomizedSearchCV)
