@@ -126,13 +126,7 @@ def side_by_side(work: Callable[[Trial], T], trials: Sequence[Trial]) -> list[T]
     """Return what is computed of each trial, each on a thread; a single one has all threads."""
     if len(trials) == 1:
         return [work(trials[0])]
-    found: dict[int, T] = {}
-
-    def one(i: int) -> None:
-        found[i] = work(trials[i])
-
-    run_pieces(one, range(len(trials)), len(trials))
-    return [found[i] for i in range(len(trials))]
+    return run_pieces(work, trials, len(trials))
 
 
 def at_once(trial: Trial, objective: Objective) -> int:
