@@ -38,15 +38,15 @@ class SingleRows(NamedTuple):
 
     Attributes
     ----------
-    errors : ndarray of shape (a, b, v)
-        √w (y − ŷ) of the model on all rows.
+    errors : ndarray of shape (a, b, v) or None
+        √w (y − ŷ) of the model on all rows; None if they were not asked for.
     gap : ndarray of shape (a, b)
         1 − S_ii.
     amplification : ndarray of shape (a, b)
-        How much rounding errors of unit size grow on the way to the held-out residual.
+        How much rounding errors of unit size grow on the way to the held-out residual, or a bound.
     """
 
-    errors: FloatArray
+    errors: FloatArray | None
     gap: FloatArray
     amplification: FloatArray
 
@@ -123,16 +123,40 @@ class Factor(ABC):
 
     @abstractmethod
     def single_rows(
-        self, rows: Index, removed: IntArray | None, alphas: FloatArray, scaled: FloatArray
+        self,
+        rows: Index,
+        removed: IntArray | None,
+        alphas: FloatArray,
+        scaled: FloatArray | None,
+        limits: FloatArray,
     ) -> SingleRows:
         """Return the smoother on rows that are held out one by one, a basis row with each or none.
 
-        `scaled` is what `scaled_z` gives: D z for all penalties.
+        Parameters
+        ----------
+        rows, removed
+        alphas : ndarray of shape (a,)
+        scaled : ndarray of shape (a v, p) or None
+            What `scaled_z` gives: D z for all penalties. None: no errors are needed.
+        limits : ndarray of shape (a,)
+            Where no row can amplify rounding errors by more, a bound is all that is asked for.
         """
 
     @abstractmethod
+    def errors_of(self, rows: Index, fitted: FloatArray) -> FloatArray:
+        """Return √w (y − ŷ) (b, v) from the product of rows of V with what `scaled_z` gives.
+
+        The product may be overwritten.
+        """
+
+    @abstractmethod
+    def scale(self, alphas: FloatArray) -> FloatArray:
+        """Return d (a, p): rows of V times d z are fitted values, or errors."""
+
     def scaled_z(self, alphas: FloatArray) -> FloatArray:
-        """Return the map from rows of V to fitted values, or errors: (a v, p) in C order."""
+        """Return d z for all penalties, (a v, p) in C order."""
+        d, z = self.scale(alphas), self.z
+        return np.ascontiguousarray(d[:, None] * z.T).reshape(-1, len(z))
 
     @abstractmethod
     def outputs(self, rows: IntArray) -> FloatArray:
@@ -229,29 +253,43 @@ class FeatureFactor(Factor):
         """Return an orthonormal basis of the constraints of basis rows, from the features."""
         return np.asarray(np.linalg.qr(self.T.T @ self.features.span(removed))[0])
 
-    def scaled_z(self, alphas: FloatArray) -> FloatArray:
-        """Return D z, (a v, p)."""
-        return _scaled(self.D(alphas), self.z)
+    def scale(self, alphas: FloatArray) -> FloatArray:
+        """Return D."""
+        return self.D(alphas)
 
     def single_rows(
-        self, rows: Index, removed: IntArray | None, alphas: FloatArray, scaled: FloatArray
+        self,
+        rows: Index,
+        removed: IntArray | None,
+        alphas: FloatArray,
+        scaled: FloatArray | None,
+        limits: FloatArray,
     ) -> SingleRows:
         """Return the smoother on single rows: products of squared coordinates with D."""
-        a, D, V = alphas.size, self.D(alphas), self.V[rows]
-        fitted, leverage = self._by_row(V, scaled, a), D @ (V * V).T
+        a, D, V, errors = alphas.size, self.D(alphas), self.V[rows], None
+        gap = D @ (V * V).T
+        if scaled is not None:
+            errors = self._by_row(V, scaled, a)
         if removed is not None:
             O = self.constraints(removed[:, None])  # noqa: E741
             assert O is not None
             o = O[:, :, 0]
             oDo, VDo = D @ (o * o).T, D @ (V * o).T
-            fitted = fitted - (VDo / oDo)[..., None] * self._by_row(o, scaled, a)
-            leverage -= VDo * VDo / oDo
-        gap = np.subtract(1.0, leverage)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            amplification = np.sqrt(np.abs(leverage, out=leverage), out=leverage)
-            amplification /= np.abs(gap)
-        errors = self.data.targets.Ys[rows] - fitted
-        return SingleRows(errors, gap, amplification)
+            gap -= VDo * VDo / oDo
+            if errors is not None and scaled is not None:
+                errors = errors - (VDo / oDo)[..., None] * self._by_row(o, scaled, a)
+        np.subtract(1.0, gap, out=gap)
+        if errors is not None:
+            errors = self.data.targets.Ys[rows] - errors
+        with np.errstate(divide="ignore", invalid="ignore"):  # √S_ii is one at most
+            largest = 1.0 / np.maximum(gap.min(axis=1), 0.0)
+            if (largest <= limits).all():
+                return SingleRows(errors, gap, np.broadcast_to(largest[:, None], gap.shape))
+            return SingleRows(errors, gap, np.sqrt(np.abs(1.0 - gap)) / np.abs(gap))
+
+    def errors_of(self, rows: Index, fitted: FloatArray) -> FloatArray:
+        """Return √w y less what is fitted."""
+        return np.subtract(self.data.targets.Ys[rows], fitted, out=fitted)
 
     def outputs(self, rows: IntArray) -> FloatArray:
         """Return V without the weights."""
@@ -324,25 +362,38 @@ class KernelFactor(Factor):
             V[shape.spare] = 0.0
         return KernelBlock(V, D, R, self.z, self.noise_z, shape.spare)
 
-    def scaled_z(self, alphas: FloatArray) -> FloatArray:
-        """Return α R z, (a v, p)."""
-        return _scaled(self.R(alphas) * alphas[:, None], self.z)
+    def scale(self, alphas: FloatArray) -> FloatArray:
+        """Return α R."""
+        return self.R(alphas) * alphas[:, None]
 
     def single_rows(
-        self, rows: Index, removed: IntArray | None, alphas: FloatArray, scaled: FloatArray
+        self,
+        rows: Index,
+        removed: IntArray | None,
+        alphas: FloatArray,
+        scaled: FloatArray | None,
+        limits: FloatArray,
     ) -> SingleRows:
-        """Return the smoother on single rows; amplification is ‖G_i‖ / G_ii."""
-        V = np.asarray(self.V)[rows]
+        """Return the smoother on single rows; amplification is ‖G_i‖ / G_ii, G = V R Vᵀ."""
+        V, errors = np.asarray(self.V)[rows], None
         squares, R = V * V, self.R(alphas)
         G = R @ squares.T
-        if self.only:  # the squared length of row i of VVᵀ; of random numbers about as long
-            lengths = np.linalg.norm(V @ self.noise_z, axis=1)[None]
-        else:
-            lengths = np.sqrt(np.square(R) @ squares.T)
+        if scaled is not None:
+            errors = self._by_row(V, scaled, alphas.size)
         with np.errstate(divide="ignore", invalid="ignore"):
-            amplification = lengths / np.abs(G)
+            if self.only:  # the squared length of row i of VVᵀ; of random numbers about as long
+                amplification = np.linalg.norm(V @ self.noise_z, axis=1)[None] / np.abs(G)
+            else:  # ‖G_i‖² is at most G_ii times the largest of R
+                largest = np.sqrt(R.max(axis=1) / np.maximum(G.min(axis=1), 0.0))
+                amplification = np.broadcast_to(largest[:, None], G.shape)
+                if not (largest <= limits).all():
+                    amplification = np.sqrt(np.square(R) @ squares.T) / np.abs(G)
         G *= alphas[:, None]
-        return SingleRows(self._by_row(V, scaled, alphas.size), G, amplification)
+        return SingleRows(errors, G, amplification)
+
+    def errors_of(self, rows: Index, fitted: FloatArray) -> FloatArray:
+        """Return the product itself: nothing is subtracted."""
+        return fitted
 
     def outputs(self, rows: IntArray) -> FloatArray:
         """Return V Λ without the weights; kernel values times V where that is not the spectrum."""
@@ -367,9 +418,3 @@ class KernelFactor(Factor):
         """Return √w-scaled dual coefficients V β over the penalised coordinates, (…, n)."""
         p = int(np.count_nonzero(self.penalised))
         return np.asarray(beta[..., :p] @ self._trained[:, :p].T)
-
-
-def _scaled(D: FloatArray, z: FloatArray) -> FloatArray:
-    """Return D z as rows (a v, p)."""
-    (a, p), v = D.shape, z.shape[1]
-    return np.ascontiguousarray(D[:, None] * z.T).reshape(a * v, p)

@@ -29,6 +29,8 @@ from holdfast.progress import Counter
 #: Conjugate gradients pay from this many held-out rows on, times the square of the targets: each
 #: target takes steps of its own, and a direct solution hardly anything.
 CG_ROWS = 12
+#: From this many targets on, single rows are predicted by a product for each penalty.
+MANY = 16
 #: What is enough to know how much rounding errors grow.
 ROUGH = 0.05
 #: A residual this share of the solution counts as converged: a millionth of what may be lost.
@@ -97,30 +99,39 @@ def _single_rows(
     """Predict single rows that are held out alone, or not at all: r_i = e_i / (1 − S_ii)."""
     held, v, a = bool(shape.H.size), factor.data.targets.count, alphas.size
     weights, Y = factor.data.weights, factor.data.targets.Y
-    together = max(1, 4 * CHUNK // (a * factor.size))  # targets whose D z is there at once
+    one_by_one = v >= MANY and not shape.E.shape[1]  # a product for each penalty
+    together = max(1, 4 * CHUNK // (factor.size if one_by_one else a * factor.size))
+    scale, each = factor.scale(alphas), -(-len(shape.index) // piece_threads())
     for first in range(0, v, together):
         columns = slice(first, min(first + together, v))
         own = factor if together >= v else factor.select(columns)
-        scaled = own.scaled_z(alphas)
-        step = max(16, CHUNK // 4 // max(factor.size, a * (columns.stop - first)))
+        scaled = None if one_by_one else own.scaled_z(alphas)
+        width = (1 if one_by_one else a) * (columns.stop - first)
+        step = max(16, min(each, CHUNK // 4 // max(factor.size, width)))
 
         def work(
             part: slice,
             columns: slice = columns,
             own: Factor = own,
-            scaled: FloatArray = scaled,
+            scaled: FloatArray | None = scaled,
         ) -> None:
             rows, out = as_slice(shape.T[part, 0]), as_slice(shape.out[part, 0])
             index, root = as_slice(shape.index[part]), weights.root[rows]
             removed = shape.E[part, 0] if shape.E.shape[1] else None
             if held:
-                single = own.single_rows(rows, removed, alphas, scaled)
-                r = single.errors
-                r /= single.gap[..., None]
-                if not weights.uniform:
-                    r /= root[:, None]
-                values[:, out, columns] = Y[rows, columns] - r
-                amplification = single.amplification
+                limits = PROMISE * root.min() / sizes
+                r, gap, amplification = own.single_rows(rows, removed, alphas, scaled, limits)
+                if r is None:
+                    V = own.V[rows]
+                    for d, g, f in zip(scale, gap, values, strict=True):
+                        r = own.errors_of(rows, V @ (d[:, None] * own.z))
+                        r /= (g * root)[:, None]
+                        np.subtract(Y[rows, columns], r, out=f[out, columns])
+                else:
+                    r /= gap[..., None]
+                    if not weights.uniform:
+                        r /= root[:, None]
+                    values[:, out, columns] = Y[rows, columns] - r
             else:  # rows without a weight
                 places = shape.T[part, 0]
                 V = own.outputs(places)
