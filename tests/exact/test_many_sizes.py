@@ -59,3 +59,21 @@ def test_groups_are_predicted_alike_in_any_company():
         rows = np.flatnonzero(groups == group)
         alone = model.held_out([(np.setdiff1d(np.arange(len(X)), rows), rows)])
         assert_close(together.predictions[group], alone.predictions[0], "law", group)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("policy", ["dense", "remove", "keep"])
+def test_many_targets_of_single_rows(policy, weighted):
+    """Rows that are basis rows and rows that are not take turns, and targets are many."""
+    X, Y, _, weights = data(40, weighted)
+    basis = None if policy == "dense" else np.arange(0, len(X), 4)
+    options = {} if basis is None else {"basis": basis, "held_out_basis": policy, "jitter": 1e-6}
+    model = KernelRidgeCV(gamma=4.0, alphas=ALPHAS, path="spectral", **options)
+    found = model.fit(X, Y, sample_weight=weights).held_out().matrix()
+    K = RBF(length_scale=np.sqrt(0.125))(X)
+    for row in range(0, len(X), 7):
+        removed = [row] if policy == "remove" and row % 4 == 0 else []
+        for a, alpha in enumerate(ALPHAS):
+            jitter = 0.0 if basis is None else model.jitter_
+            expected = retrain(K, Y, [row], [row], alpha, basis, removed, weights, jitter=jitter)
+            assert_close(found[a, [row]], expected, "retraining", (row, alpha))

@@ -126,7 +126,7 @@ def _single_rows(
                     for d, g, f in zip(scale, gap, values, strict=True):
                         r = own.errors_of(rows, V @ (d[:, None] * own.z))
                         r /= (g * root)[:, None]
-                        np.subtract(Y[rows, columns], r, out=f[out, columns])
+                        f[out, columns] = np.subtract(Y[rows, columns], r, out=r)
                 else:
                     r /= gap[..., None]
                     if not weights.uniform:
