@@ -352,7 +352,7 @@ class Tasks:
         h, e, t = self.held.sizes, self.removed.sizes, self.test.sizes
         padded = padded and self.test_is_held
         if padded:
-            h, e = _rounded_up(h, 1.25), _rounded_up(e, 2.0)
+            h, e = _rounded_up(h, 1.06), _rounded_up(e, 2.0)
             t = h
         # One number for each combination of sizes: sorting numbers is much faster than triples.
         code = (h * (e.max() + 1) + e) * (t.max() + 1) + t
