@@ -6,6 +6,7 @@ integer rows is ever held as float64. Sparse rows are multiplied as sparse matri
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -141,8 +142,14 @@ def inner_products(
     rows of Z, and of each block of rows of X, before they are multiplied.
     """
     Z_ready = prepare(X if Z is None else Z)
-    if Z is None and finish is None and not sp.issparse(Z_ready) and piece_threads() == 1:
-        return np.asarray(Z_ready @ Z_ready.T)  # BLAS knows that it is symmetric
+    threads = piece_threads()
+    if Z is None and finish is None and not sp.issparse(Z_ready):
+        m, d = Z_ready.shape
+        if threads == 1 or d >= m:  # some columns to each thread; BLAS knows the symmetry
+            ends = np.linspace(0, d, threads + 1).astype(int).tolist()
+            columns = [slice(*pair) for pair in pairwise(ends)]
+            first, *others = run_pieces(lambda j: Z_ready[:, j] @ Z_ready[:, j].T, columns)
+            return np.asarray(sum(others, first))
 
     def evaluate(block: FloatArray, rows: slice, columns: slice) -> None:
         multiply(Z_ready[rows] if Z is None else prepare(X[rows]), Z_ready[columns], block)
