@@ -243,7 +243,8 @@ class FeatureSmoother(Smoother):
             for alpha, columns in by_penalty(alphas):
                 theta[:, columns] = self._refitted(self, rows, np.array([alpha]), columns)[0]
         else:
-            warn_of_rounding(alphas, np.full(alphas.size, error))
+            chosen = np.unique(alphas)
+            warn_of_rounding(chosen, np.full(chosen.size, error))
         theta[outputs.B.shape[1] :] += self.data.targets.level
         return outputs, theta.T
 

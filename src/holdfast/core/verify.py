@@ -133,10 +133,7 @@ def rounding_floor(smoother: Smoother, tasks: Tasks, alphas: FloatArray) -> Floa
     largest = np.abs(data.unpenalised.U).max(initial=0.0)
     level = (np.abs(data.targets.level).sum(axis=0) * largest / data.targets.std).max()
     floor = np.empty(alphas.size)
-    with (
-        np.errstate(all="ignore"),
-        smoother.own_threads(),
-    ):
+    with np.errstate(all="ignore"), smoother.own_threads():
         for a, alpha in enumerate(alphas.tolist()):
             if isinstance(smoother, KernelSmoother):
                 floor[a] = _dense_floor(smoother, rows, alpha)
