@@ -19,6 +19,7 @@ models. Of holdfast it uses public names only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -40,31 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["cv", "no_such_file.csv", "--target", "y"])
     2
     """
-    import signal
-    import sys
+    if argv is None:  # the command itself, not a call from Python
+        import signal
 
-    interrupted = False
+        signal.signal(signal.SIGINT, _interrupted)
+    from holdfast.app.command import run
 
-    def on_interrupt(number: int, frame: object) -> None:
-        nonlocal interrupted
-        interrupted = True
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough
-        sys.unraisablehook = lambda problem: None
-        raise KeyboardInterrupt
+    return run(argv)
 
-    try:
-        before = signal.signal(signal.SIGINT, on_interrupt)
-    except ValueError:  # not the main thread: whoever runs it deals with signals
-        before = None
-    try:
-        from holdfast.app.command import run
 
-        return run(argv)
-    except BaseException:
-        if not interrupted:  # a library may turn an interrupt into an error of its own
-            raise
-        print("Interrupted.", file=sys.stderr)
-        return 130
-    finally:
-        if before is not None and not interrupted:
-            signal.signal(signal.SIGINT, before)
+def _interrupted(number: int, frame: object) -> NoReturn:
+    """End the process. A library could swallow an exception, or make it one of its own."""
+    import os
+
+    os.write(2, b"\nInterrupted.\n" if os.isatty(2) else b"Interrupted.\n")
+    os._exit(130)
