@@ -170,6 +170,7 @@ class Objective:
         test: Ragged,
         *,
         columns: slice | list[int] = slice(None),
+        splits: bool = True,
         moments: Callable[[], SecondMoments] | None = None,
     ) -> Scores:
         """Return the scores of predictions (a, k, v) of test rows, of some targets or all.
@@ -186,6 +187,7 @@ class Objective:
             training.score_weights,
             training.groups,
             each_target=self.per_target,
+            splits=splits,
             moments=moments,
         )
 

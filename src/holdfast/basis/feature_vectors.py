@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from holdfast._typing import FloatArray, IntArray
 from holdfast.basis.base import SQRT_EPS, Pool, Selector, how_many
 from holdfast.basis.pivoted_cholesky import Residual
+from holdfast.core.lapack import CHUNK
 from holdfast.data.values import check_positive, whole_number
 from holdfast.exceptions import KernelError
 
 _EPS = float(np.finfo(np.float64).eps)
 _KEPT_BYTES = 1e9  # a kernel matrix of more bytes is computed again for every row that is chosen
-_BLOCK_ENTRIES = 2**18  # entries of the kernel matrix handled at once, so that they stay in cache
 _DIGITS = 1e-6  # rounding errors in the gains, relative to the best, that call for a fresh sum
 _DRAWS = 10  # so many draws in a row without an independent candidate mean that the rank is reached
 
@@ -294,7 +294,7 @@ class Gains:
     def _blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """Yield blocks of rows of the kernel matrix, not to be overwritten."""
         m = len(self.share)
-        height = max(1, _BLOCK_ENTRIES // m)
+        height = max(1, CHUNK // 4 // m)
         for start in range(0, m, height):
             block = slice(start, min(start + height, m))
             known = self._K

@@ -95,7 +95,7 @@ class Complement:
             P = (A @ self.Y) @ self.T
             X = P - 0.5 * (self.Y @ (self.T.T @ (self.Y.T @ P)))
             left, right = np.hstack([self.Y, X])[e:], np.hstack([X, self.Y])[e:]
-            step = max(1, CHUNK // 4 // max(1, len(left)))  # temporaries stay in the cache
+            step = max(1, CHUNK // 4 // max(1, len(left)))
             for start in range(0, len(left), step):
                 rows = slice(start, start + step)
                 reduced[rows] -= left[rows] @ right.T

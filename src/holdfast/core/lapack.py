@@ -29,9 +29,11 @@ from holdfast._typing import FloatArray, IntArray
 from holdfast.exceptions import KernelError, NotSupportedError
 
 EPS = float(np.finfo(np.float64).eps)
-#: Doubles in the largest temporary (8 MB). What several threads work on at once is a quarter of it
-#: each, about what a core's own cache holds.
+#: Doubles in the largest temporary (8 MB).
 CHUNK = 2**20
+#: Doubles (512 kB) that stay in a cache, and in memory that the process has: pages that the system
+#: gives anew cost more than what is computed on them.
+CACHED = 2**16
 #: Doubles (256 MB) that are there at once of what could be made again, or in parts: held-out
 #: predictions, models, sums of held-out sets.
 KEPT = 2**25
@@ -353,7 +355,7 @@ def submatrix(A: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
     """Return ``A[np.ix_(rows, columns)]`` in half the time: whole rows first, then columns."""
     assert not columns.size or 0 <= columns.min() <= columns.max() < A.shape[1], "no such column"
     part = np.empty((rows.size, columns.size))
-    step = max(1, CHUNK // 32 // max(1, A.shape[1]))  # whole rows that stay in the cache
+    step = max(1, CACHED // max(1, A.shape[1]))
     for start in range(0, rows.size, step):
         some = slice(start, start + step)
         # With mode="raise" NumPy would write to a buffer first; nothing is clipped.

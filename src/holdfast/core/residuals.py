@@ -22,7 +22,7 @@ from holdfast.core.accuracy import PROMISE
 from holdfast.core.block import FeatureBlock, HeldOutBlock
 from holdfast.core.experiments import Shape, Tasks
 from holdfast.core.factor import Factor, KernelFactor
-from holdfast.core.lapack import CHUNK, N_PROBES, piece_threads, run_pieces, solve_each
+from holdfast.core.lapack import CACHED, CHUNK, N_PROBES, piece_threads, run_pieces, solve_each
 from holdfast.data.indices import as_slice
 from holdfast.progress import Counter
 
@@ -85,7 +85,8 @@ def held_out(factor: Factor, tasks: Tasks, alphas: FloatArray) -> tuple[FloatArr
         else:  # threads work inside the part
             for part in parts:
                 work(part)
-    return values, np.where(np.isfinite(error), error, np.inf)
+    error[np.isnan(error)] = np.inf
+    return values, error
 
 
 def _single_rows(
@@ -107,7 +108,7 @@ def _single_rows(
         own = factor if together >= v else factor.select(columns)
         scaled = None if one_by_one else own.scaled_z(alphas)
         width = (1 if one_by_one else a) * (columns.stop - first)
-        step = max(16, min(each, CHUNK // 4 // max(factor.size, width)))
+        step = max(16, min(each, CACHED // max(factor.size, width)))
 
         def work(
             part: slice,

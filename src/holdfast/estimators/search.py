@@ -185,21 +185,27 @@ def scored(
     v, k, a = training.Y.shape[1], tasks.test.values.size, alphas.size
     room = min(KEPT, int(training.memory / 40))
     step = v if training.labels.ndim == 1 else max(1, room // (a * k))
+    n = len(training.experiments)
     parts, sizes, rounding = [], [], np.zeros(a)
     for start in range(0, v, step):
         stop = min(start + step, v)
         columns = slice(None) if step >= v else slice(start, stop)
         values, error = model.predict_with_error(tasks, alphas, trial.plan.path, columns)
         np.maximum(rounding, error.max(axis=1, initial=0.0), out=rounding)
-        moments = partial(model.moments, tasks, alphas, values, columns)
-        parts.append(
-            objective.scores(training, values, tasks.test, columns=columns, moments=moments)
+        scores = objective.scores(
+            training,
+            values,
+            tasks.test,
+            columns=columns,
+            splits=n <= MAX_COLUMNS or step < v,
+            moments=partial(model.moments, tasks, alphas, values, columns),
         )
+        parts.append(scores)
         sizes.append(stop - start)
         if step < v:
             report(stop, v, "targets")
     scores = parts[0] if len(parts) == 1 else combine(parts, sizes)
-    n, splits = len(training.experiments), np.empty((a, 0))
+    splits = np.empty((a, 0))
     if n <= MAX_COLUMNS:
         splits = np.full((a, n), np.nan)  # nan: experiments whose test rows were all skipped
         splits[:, tasks.source] = scores.splits

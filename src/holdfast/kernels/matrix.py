@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from holdfast._typing import BoolArray, FloatArray, Index, IntArray, RowData
+from holdfast.core.lapack import CHUNK
 from holdfast.data.indices import as_slice, row_index
 from holdfast.data.rows import as_rows
 from holdfast.exceptions import InvalidInputError, KernelError
@@ -25,8 +26,6 @@ __all__ = [
 ]
 
 
-# Rows compared at once when symmetry is checked, in entries of the matrix (8 MB).
-_BLOCK_ENTRIES = 2**20
 # How asymmetric a precomputed matrix may be, relative to its largest entry.
 _ASYMMETRY = 1e-8
 
@@ -326,7 +325,7 @@ def _require_symmetric(K: npt.NDArray[Any], names: IntArray) -> None:
     `names` are the numbers of the rows that K stands for.
     """
     m = K.shape[0]
-    step = max(1, _BLOCK_ENTRIES // max(1, m))
+    step = max(1, CHUNK // max(1, m))
     largest, worst, where = 0.0, 0.0, (0, 0)
     for start in range(0, m, step):
         rows = slice(start, start + step)

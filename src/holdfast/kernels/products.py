@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from holdfast._typing import FloatArray, RowData
-from holdfast.core.lapack import CHUNK, SMALL, mirror, piece_threads, run_pieces
+from holdfast.core.lapack import CACHED, CHUNK, SMALL, mirror, piece_threads, run_pieces
 
 __all__ = [
     "distance_matrix",
@@ -34,8 +34,7 @@ Finish: TypeAlias = Callable[[FloatArray], None]
 # row numbers and column numbers of some entries of a block
 Pairs: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
-# Entries of the result per block (2 MB), but at least so many rows that matrix products are fast.
-_BLOCK_ENTRIES = 2**18
+# Rows in a block of the result at least, so that matrix products are fast.
 _BLOCK_ROWS = 128
 # From this many blocks on they are shared out among threads: so many has a symmetric matrix whose
 # factorisation has several threads.
@@ -45,13 +44,11 @@ _FEW_FEATURES = 4
 # Below this share of |x|² + |z|² the sum |x|² + |z|² − 2 x·z has lost four of sixteen digits, and
 # the distance is computed again from the differences.
 _CANCELLED = 1e-4
-# Entries of the rows gathered at once for that second computation.
-_PAIR_ENTRIES = 2**18
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Return slices that cut the rows into blocks of about `_BLOCK_ENTRIES` entries."""
-    step = max(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, n_columns))
+    """Return slices that cut the rows into blocks that stay in a cache, of some rows at least."""
+    step = max(_BLOCK_ROWS, CACHED // max(1, n_columns))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
@@ -229,7 +226,7 @@ def _from_differences(
         block[i, j] = cdist(X, Z, "sqeuclidean", w=weights)[i, j]
         return
     entries = X.shape[1] if dense else (X.nnz if sp.issparse(X) else Z.nnz) // X.shape[0]
-    step = max(1, _PAIR_ENTRIES // max(1, entries))
+    step = max(1, CACHED // max(1, entries))
     for start in range(0, i.size, step):
         part = slice(start, start + step)
         difference = float64_rows(X[i[part]]) - float64_rows(Z[j[part]])

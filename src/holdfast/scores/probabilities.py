@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from holdfast._typing import AnyArray, BoolArray, FloatArray, IntArray
+from holdfast.core.lapack import CACHED
 
 __all__ = [
     "Sigmoids",
@@ -27,8 +28,6 @@ __all__ = [
 
 #: Passes over the decisions; ten are many.
 MOST_PASSES = 200
-#: Values of one block of problems: they stay in a cache.
-BLOCK = 1 << 16
 #: Rows that a first solution is found from, where there are many more.
 FIRST_ROWS = 4096
 
@@ -142,7 +141,7 @@ def sigmoids(decision: FloatArray, positive: BoolArray, weights: FloatArray) -> 
     targets = np.where(positive, (n[1] + 1.0) / (n[1] + 2.0), 1.0 / (n[0] + 2.0)).T
     values = decision.transpose(0, 2, 1).reshape(a * v, k)
     found = np.empty((a * v, 2))
-    step = max(1, BLOCK // k)
+    step = max(1, CACHED // k)
     for start in range(0, a * v, step):
         part = slice(start, min(start + step, a * v))
         found[part] = _of_rows(values[part], targets[np.arange(*part.indices(a * v)) % v], weights)

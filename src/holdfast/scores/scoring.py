@@ -16,6 +16,7 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.gaussian import SecondMoments
+from holdfast.core.lapack import CACHED
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metric import Metric, placements
 from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoids
@@ -44,7 +45,6 @@ MAX_SPLITS = 1000
 #: `cv_results_` has a column for each of at most so many experiments.
 MAX_COLUMNS = 100
 
-_BATCH = 1 << 16  # values in a cache
 _OF_TARGETS = ("", "_mean", "_se")
 
 
@@ -58,7 +58,7 @@ class Scores:
         Scores of the test rows of all experiments taken together.
     splits : (a, n_experiments) ndarray
         Score of each experiment; nan where undefined (no row of positive weight, R² of one row,
-        AUC of one class) or not computed (see `score_experiments`).
+        AUC of one class) or not computed (see `score_experiments`); (a, 0) where nobody asked.
     mean, std : (a,) ndarray
         Mean and standard deviation (ddof = 0, as in scikit-learn) of the defined splits.
     se : (a,) ndarray
@@ -150,6 +150,7 @@ def score_experiments(
     groups: AnyArray | None = None,
     *,
     each_target: bool = False,
+    splits: bool = True,
     moments: Callable[[], SecondMoments] | None = None,
 ) -> Scores:
     """Return the scores of held-out predictions: pooled, of each experiment, of each target.
@@ -169,6 +170,8 @@ def score_experiments(
     each_target : bool
         Also give `per_target_mean` and `per_target_se` if that takes a scorer call for each
         target and experiment. Sums over rows give them anyway.
+    splits : bool
+        Whether the score of each experiment is asked for, besides their mean.
     moments : callable, optional
         Makes the second moments of the test rows, for scores of their distribution.
 
@@ -205,14 +208,14 @@ def score_experiments(
         None if groups is None or not metric.takes_groups else groups[rows],
     )
     if metric.row_value is not None:
-        found = _from_sums(tested, predictions)
+        found = _from_sums(tested, predictions, splits=splits)
     else:
         found = _called(tested, predictions, each_target=each_target)
-    if used.size == n:
+    if used.size == n or not splits:
         return found
-    splits = np.full((len(predictions), n), np.nan)
-    splits[:, used] = found.splits
-    return replace(found, splits=splits)
+    all_splits = np.full((len(predictions), n), np.nan)
+    all_splits[:, used] = found.splits
+    return replace(found, splits=all_splits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +235,7 @@ class _Tested:
     groups: AnyArray | None
 
 
-def _from_sums(tested: _Tested, predictions: FloatArray) -> Scores:
+def _from_sums(tested: _Tested, predictions: FloatArray, *, splits: bool) -> Scores:
     """Return scores from sums over rows, of as many alphas at a time as fit into a cache."""
     metric, ptr, w = tested.metric, tested.ptr, tested.weights[:, None]
     y, starts = metric.targets(tested.y), ptr[:-1]
@@ -241,7 +244,7 @@ def _from_sums(tested: _Tested, predictions: FloatArray) -> Scores:
     if metric.form == "relative":
         of_all, of_each = variances(y, w, ptr[[0, -1]])[0], variances(y, w, ptr)
         single = bool((np.diff(ptr) < 2).any())
-    parts, batch = [], max(1, _BATCH // max(1, tested.y.size))
+    parts, batch = [], max(1, CACHED // max(1, tested.y.size))
     for i in range(0, len(predictions), batch):
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
             values = row_values(metric, predictions[i : i + batch], y, tested.share)
@@ -255,7 +258,8 @@ def _from_sums(tested: _Tested, predictions: FloatArray) -> Scores:
             if single:
                 slope = metric.slope(mean, of_all)[:, None]
                 terms = slope * (sums - size * mean[:, None]) / total
-            parts.append(Scores.of_targets(pooled, own, terms))
+            found = Scores.of_targets(pooled, own, terms)
+            parts.append(found if splits else replace(found, splits=found.splits[:, :0]))
     return Scores.joined(parts) if len(parts) > 1 else parts[0]
 
 
