@@ -28,8 +28,6 @@ __all__ = [
 
 #: Passes over the decisions; ten are many.
 MOST_PASSES = 200
-#: Rows that a first solution is found from, where there are many more.
-FIRST_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +45,9 @@ class Sigmoids:
 
     def of(self, decision: FloatArray) -> FloatArray:
         """Return the probabilities (a, k, classes) of decision values (a, k, v)."""
-        return of_classes(expit(decision * self.slope[:, None] + self.intercept[:, None]))
+        z = decision * self.slope[:, None]
+        z += self.intercept[:, None]
+        return of_classes(expit(z, out=z))
 
 
 def of_classes(p: FloatArray) -> FloatArray:
@@ -141,7 +141,7 @@ def sigmoids(decision: FloatArray, positive: BoolArray, weights: FloatArray) -> 
     targets = np.where(positive, (n[1] + 1.0) / (n[1] + 2.0), 1.0 / (n[0] + 2.0)).T
     values = decision.transpose(0, 2, 1).reshape(a * v, k)
     found = np.empty((a * v, 2))
-    step = max(1, CACHED // k)
+    step = max(4, CACHED // 4 // k)
     for start in range(0, a * v, step):
         part = slice(start, min(start + step, a * v))
         found[part] = _of_rows(values[part], targets[np.arange(*part.indices(a * v)) % v], weights)
@@ -164,9 +164,6 @@ def _of_rows(f: FloatArray, target: FloatArray, weights: FloatArray) -> FloatArr
     if rises.any():
         scale, middle = width[rises], centre[rises]
         f, target, start = f[rises] / scale[:, None], target[rises], found[rises]
-        few = slice(None, None, -(-f.shape[1] // FIRST_ROWS))
-        if f.shape[1] > FIRST_ROWS and (weights[few] > 0).any():
-            start = _newton(f[:, few], target[:, few], weights[few], start)
         theta = _newton(f, target, weights, start)
         slope = theta[:, 0] / scale
         found[rises] = np.stack([slope, theta[:, 1] - slope * middle], axis=1)
@@ -181,40 +178,56 @@ def _newton(
     A step that does not lower the loss by a tenth of what it promises is halved.
     """
     total, theta = weights.sum(), start.copy()
-    before = np.full(len(f), np.inf)  # the loss that the last steps started from
-    step, promise = np.zeros_like(theta), np.zeros(len(f))
-    going = np.arange(len(f))
+    n = len(f)
+    before = np.full(n, np.inf)  # the loss that the last steps started from
+    step, promise = np.zeros_like(theta), np.zeros(n)
+    going, room = np.arange(n), np.empty((3, *f.shape))
     for _ in range(MOST_PASSES):
-        x, t = f[going], target[going]
-        z = theta[going, :1] * x + theta[going, 1:]
-        small = np.exp(-np.abs(z))
-        loss = (np.maximum(z, 0.0) + np.log1p(small) - t * z) @ weights
-        allowed = before[going] - 0.1 * promise[going] + 1e-13 * total
-        halved = going[loss > allowed]
-        step[halved] /= 2.0
-        promise[halved] /= 2.0
-        theta[halved] += step[halved]
-        fine = loss <= allowed
-        if not fine.any():
-            continue
-        at, x, t, z, small = going[fine], x[fine], t[fine], z[fine], small[fine]
-        p = np.where(z > 0, 1.0, small) / (1.0 + small)
-        error, curvature = weights * (p - t), weights * p * (1.0 - p)
-        slopes = np.stack([np.einsum("nk,nk->n", error, x), error.sum(axis=1)], axis=1)
-        weighted = curvature * x
-        h00 = np.einsum("nk,nk->n", weighted, x)
-        h01, h11 = weighted.sum(axis=1), curvature.sum(axis=1)
-        h00, h11 = h00 * (1.0 + 1e-14), h11 * (1.0 + 1e-14)
-        determinant = h00 * h11 - h01 * h01
-        step[at] = (
-            np.stack([h11 * slopes[:, 0] - h01 * slopes[:, 1],
-                      h00 * slopes[:, 1] - h01 * slopes[:, 0]], axis=1)
-            / np.maximum(determinant, 1e-300)[:, None]
-        )  # fmt: skip
-        gain = np.einsum("nj,nj->n", slopes, step[at])
-        before[at], promise[at] = loss[fine], gain
-        theta[at] -= step[at]
-        going = np.setdiff1d(going, at[~(gain > 1e-15 * total)], assume_unique=True)
+        loss, slopes, h = _likelihood(f, target, weights, theta[going], room[:, : len(going)])
+        newton = (
+            np.stack(
+                [h[2] * slopes[0] - h[1] * slopes[1], h[0] * slopes[1] - h[1] * slopes[0]], axis=1
+            )
+            / np.maximum(h[0] * h[2] - h[1] * h[1], 1e-300)[:, None]
+        )
+        fine = loss <= before[going] - 0.1 * promise[going] + 1e-13 * total
+        ahead, back = going[fine], going[~fine]
+        step[back] /= 2.0
+        promise[back] /= 2.0
+        theta[back] += step[back]
+        step[ahead], before[ahead] = newton[fine], loss[fine]
+        promise[ahead] = np.einsum("jn,nj->n", slopes[:, fine], newton[fine])
+        theta[ahead] -= step[ahead]
+        more = ~fine | (promise[going] > 1e-15 * total)
+        if not more.all():
+            going, f, target = going[more], f[more], target[more]
         if not going.size:
             break
     return theta
+
+
+def _likelihood(
+    f: FloatArray, target: FloatArray, weights: FloatArray, theta: FloatArray, room: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return minus the log likelihood (n,), its gradient (2, n) and its curvatures (3, n).
+
+    The latter along the slope, both, and the intercept; `room` (3, n, k) is for temporaries: new
+    memory would cost more than what is computed in it.
+    """
+    z, small, other = room
+    np.multiply(theta[:, :1], f, out=z)
+    z += theta[:, 1:]
+    np.negative(np.abs(z, out=small), out=small)
+    np.exp(small, out=small)
+    loss = np.log1p(small, out=other) @ weights + np.maximum(z, 0.0, out=other) @ weights
+    loss -= np.multiply(target, z, out=other) @ weights
+    small /= np.add(small, 1.0, out=other)  # the less likely of both probabilities
+    p = np.abs(np.subtract(np.greater(z, 0.0, out=z), small, out=z), out=z)
+    p -= target
+    p *= weights
+    slopes = np.stack([np.einsum("nk,nk->n", p, f), p.sum(axis=1)])
+    small -= np.square(small, out=other)
+    small *= weights
+    np.multiply(small, f, out=other)
+    curvatures = [np.einsum("nk,nk->n", other, f), other.sum(axis=1), small.sum(axis=1)]
+    return loss, slopes, np.stack(curvatures) * np.array([[1.0 + 1e-14], [1.0], [1.0 + 1e-14]])
