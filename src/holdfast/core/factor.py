@@ -280,7 +280,7 @@ class FeatureFactor(Factor):
                 errors = errors - (VDo / oDo)[..., None] * self._by_row(o, scaled, a)
         np.subtract(1.0, gap, out=gap)
         if errors is not None:
-            errors = self.data.targets.Ys[rows] - errors
+            errors = self.errors_of(rows, errors)
         with np.errstate(divide="ignore", invalid="ignore"):  # √S_ii is one at most
             largest = 1.0 / np.maximum(gap.min(axis=1), 0.0)
             if (largest <= limits).all():

@@ -132,7 +132,7 @@ def _single_rows(
                     r /= gap[..., None]
                     if not weights.uniform:
                         r /= root[:, None]
-                    values[:, out, columns] = Y[rows, columns] - r
+                    values[:, out, columns] = np.subtract(Y[rows, columns], r, out=r)
             else:  # rows without a weight
                 places = shape.T[part, 0]
                 V = own.outputs(places)

@@ -19,7 +19,7 @@ from holdfast.answers.model import Model, Models, expanded_in
 from holdfast.answers.training import Objective, TrainingData
 from holdfast.core.accuracy import warn_of_rounding
 from holdfast.core.experiments import Tasks
-from holdfast.core.lapack import KEPT, SMALL, piece_threads, run_pieces
+from holdfast.core.lapack import CHUNK, KEPT, SMALL, piece_threads, run_pieces
 from holdfast.core.plan import Plan
 from holdfast.kernels import Kernel
 from holdfast.kernels.grid import Candidate
@@ -183,7 +183,8 @@ def scored(
     assert model is not None
     training = model.training
     v, k, a = training.Y.shape[1], tasks.test.values.size, alphas.size
-    room = min(KEPT, int(training.memory / 40))
+    room = KEPT if objective.scoring.row_value is None else 4 * CHUNK  # a scorer may mix targets
+    room = min(room, int(training.memory / 40))
     step = v if training.labels.ndim == 1 else max(1, room // (a * k))
     n = len(training.experiments)
     parts, sizes, rounding = [], [], np.zeros(a)

@@ -16,7 +16,7 @@ import numpy as np
 
 from holdfast._typing import AnyArray, FloatArray, IntArray
 from holdfast.core.gaussian import SecondMoments
-from holdfast.core.lapack import CACHED
+from holdfast.core.lapack import CACHED, run_pieces
 from holdfast.exceptions import InvalidInputError
 from holdfast.scores.metric import Metric, placements
 from holdfast.scores.probabilities import Sigmoids, happened, shares, sigmoids
@@ -67,7 +67,7 @@ class Scores:
     per_target : (a, v) ndarray or None
         Pooled score of each target by itself; only for regression with v > 1.
     per_target_mean, per_target_se : (a, v) ndarray or None
-        `mean` and `se` of each target by itself.
+        `mean` and `se` of each target by itself, if they are asked for.
     rounding : (a,) ndarray or None
         Estimated rounding error of the held-out predictions, over the standard deviation of y.
     """
@@ -84,7 +84,12 @@ class Scores:
 
     @classmethod
     def of_targets(
-        cls, pooled: FloatArray, own: FloatArray, terms: FloatArray | None = None
+        cls,
+        pooled: FloatArray,
+        own: FloatArray,
+        terms: FloatArray | None = None,
+        *,
+        each_target: bool = False,
     ) -> Scores:
         """Return scores from those of each target, pooled (a, v) and by experiment (a, n, v).
 
@@ -95,7 +100,7 @@ class Scores:
             sum_of = None if terms is None else terms[..., 0]
             return cls(pooled[:, 0], own[..., 0], *summary(own[..., 0], sum_of))
         splits, sum_of = own.mean(axis=2), None if terms is None else terms.mean(axis=2)
-        mean, _, se = summary(own, terms)
+        mean, _, se = summary(own, terms) if each_target else (None, None, None)
         return cls(pooled.mean(axis=1), splits, *summary(splits, sum_of), pooled, mean, se)
 
     @classmethod
@@ -168,8 +173,7 @@ def score_experiments(
         zero are left out, and so is an experiment without others: its split is nan and counts in
         no mean.
     each_target : bool
-        Also give `per_target_mean` and `per_target_se` if that takes a scorer call for each
-        target and experiment. Sums over rows give them anyway.
+        Also give `per_target_mean` and `per_target_se`.
     splits : bool
         Whether the score of each experiment is asked for, besides their mean.
     moments : callable, optional
@@ -208,7 +212,7 @@ def score_experiments(
         None if groups is None or not metric.takes_groups else groups[rows],
     )
     if metric.row_value is not None:
-        found = _from_sums(tested, predictions, splits=splits)
+        found = _from_sums(tested, predictions, each_target=each_target, splits=splits)
     else:
         found = _called(tested, predictions, each_target=each_target)
     if used.size == n or not splits:
@@ -235,7 +239,9 @@ class _Tested:
     groups: AnyArray | None
 
 
-def _from_sums(tested: _Tested, predictions: FloatArray, *, splits: bool) -> Scores:
+def _from_sums(
+    tested: _Tested, predictions: FloatArray, *, each_target: bool, splits: bool
+) -> Scores:
     """Return scores from sums over rows, of as many alphas at a time as fit into a cache."""
     metric, ptr, w = tested.metric, tested.ptr, tested.weights[:, None]
     y, starts = metric.targets(tested.y), ptr[:-1]
@@ -244,23 +250,28 @@ def _from_sums(tested: _Tested, predictions: FloatArray, *, splits: bool) -> Sco
     if metric.form == "relative":
         of_all, of_each = variances(y, w, ptr[[0, -1]])[0], variances(y, w, ptr)
         single = bool((np.diff(ptr) < 2).any())
-    parts, batch = [], max(1, CACHED // max(1, tested.y.size))
-    for i in range(0, len(predictions), batch):
+
+    def work(some: slice) -> Scores:
         with np.errstate(all="ignore"):  # non-finite predictions give a nan score, not a warning
-            values = row_values(metric, predictions[i : i + batch], y, tested.share)
+            values = row_values(metric, predictions[some], y, tested.share)
             if weighted:
                 values *= w
             sums = _sums(values, starts)  # (b, n, v)
             mean = sums.sum(axis=1) / total
             pooled = _finite(metric.finish(mean, of_all))
-            own = _finite(metric.finish(sums / size, of_each))
             terms = None
             if single:
                 slope = metric.slope(mean, of_all)[:, None]
                 terms = slope * (sums - size * mean[:, None]) / total
-            found = Scores.of_targets(pooled, own, terms)
-            parts.append(found if splits else replace(found, splits=found.splits[:, :0]))
-    return Scores.joined(parts) if len(parts) > 1 else parts[0]
+            own = _finite(metric.finish(np.divide(sums, size, out=sums), of_each))
+            found = Scores.of_targets(pooled, own, terms, each_target=each_target)
+            return found if splits else replace(found, splits=found.splits[:, :0])
+
+    batch = max(1, CACHED // max(1, predictions[0].size))
+    if batch >= len(predictions):
+        return work(slice(None))
+    pieces = [slice(i, i + batch) for i in range(0, len(predictions), batch)]
+    return Scores.joined(run_pieces(work, pieces))
 
 
 def row_values(metric: Metric, p: FloatArray, y: FloatArray, share: FloatArray) -> FloatArray:

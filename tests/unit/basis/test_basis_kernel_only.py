@@ -59,7 +59,7 @@ def test_feature_vectors_without_the_kernel_matrix(kernel, monkeypatch):
     rows = kept.select(data)
     assert "whole 60 x 60" in kept.explain(60)
     monkeypatch.setattr(selecting, "_KEPT_BYTES", 1.0)
-    monkeypatch.setattr(selecting, "_BLOCK_ENTRIES", 60 * 7)
+    monkeypatch.setattr(selecting, "CHUNK", 4 * 60 * 7)
     counted = Counted(kernel, data.X)
     np.testing.assert_array_equal(streamed.select(counted), rows)
     np.testing.assert_allclose(streamed.errors_, kept.errors_, rtol=1e-8, atol=1e-14)
