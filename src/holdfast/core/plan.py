@@ -45,7 +45,7 @@ class Cost:
     ----------
     path : str
     seconds : float
-        Estimated time beyond what all paths share.
+        Estimated time beyond what all paths share: it compares them, and promises nothing.
     bytes : float
         Memory needed at once.
     """
@@ -82,12 +82,11 @@ class Plan:
     def __str__(self) -> str:
         best = min(cost.seconds for cost in self.costs)
         lines = [f"{name:<24}{value}" for name, value in self.facts.items()]
-        lines += ["", f"{'path':<12}{'estimate':>12}{'× cheapest':>12}{'memory':>12}"]
+        lines += ["", f"{'path':<12}{'× cheapest':>12}{'memory':>12}"]
         for cost in self.costs:
             mark = " ← taken" if cost.path == self.path else ""
             lines.append(
-                f"{cost.path:<12}{_time(cost.seconds):>12}{cost.seconds / best:>12.2f}"
-                f"{_size(cost.bytes):>12}{mark}"
+                f"{cost.path:<12}{cost.seconds / best:>12.3g}{_size(cost.bytes):>12}{mark}"
             )
         why = "cheapest that fits" if self.asked == "auto" else f"path={self.asked!r} was asked for"
         lines += ["", f"taken: {self.path} ({why})"]
@@ -97,10 +96,6 @@ class Plan:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
 def _size(n_bytes: float) -> str:
