@@ -417,4 +417,5 @@ class KernelFactor(Factor):
     def duals(self, beta: FloatArray) -> FloatArray:
         """Return √w-scaled dual coefficients V β over the penalised coordinates, (…, n)."""
         p = int(np.count_nonzero(self.penalised))
-        return np.asarray(beta[..., :p] @ self._trained[:, :p].T)
+        duals = beta.reshape(-1, self.size)[:, :p] @ self._trained[:, :p].T  # one product for all
+        return np.asarray(duals.reshape(*beta.shape[:-1], -1))
