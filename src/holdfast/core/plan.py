@@ -150,9 +150,10 @@ def estimate(
     """
     dense = sizes.form == "kernel"
     seconds, doubles = (_dense if dense else _features)(path, sizes, h, e, t, a, times)
-    copies = 2.0 if dense and sizes.v > sizes.p else 4.5  # scores and errors among them
-    predictions = min(a * float(t.sum()) * sizes.v, KEPT)
-    return Cost(path, seconds, 8.0 * (doubles + copies * predictions))
+    tests = a * float(t.sum())
+    predictions = min(tests * sizes.v, max(tests, 4.0 * CHUNK))
+    doubles += 2.0 * (predictions + a * h.size) + 4.0 * sizes.m * sizes.v  # errors, targets
+    return Cost(path, seconds, 8.0 * doubles)
 
 
 def _features(
@@ -160,7 +161,7 @@ def _features(
 ) -> tuple[float, float]:
     """Return seconds, and numbers that are there at once, of a smoother of features."""
     m, p, v = float(sizes.m), float(sizes.p), float(sizes.v)
-    rows = float(CHUNK) if sizes.streamed else m * p
+    rows = (float(CHUNK) if sizes.streamed else m * p) + min(2.0 * CHUNK, m * p)  # being made
     own = m * p if sizes.basis is None and not sizes.streamed else 0.0  # a copy of X
     if path == "per_fold":
         passes = (0.0 if sizes.summed else 1.3) + (2.6 if sizes.streamed else 0.0)
@@ -185,21 +186,20 @@ def _dense(
 ) -> tuple[float, float]:
     """Return the same of a smoother of a kernel matrix."""
     m, v = float(sizes.m), float(sizes.v)
-    targets = 4.0 * m * v
     if path == "per_fold":  # each thread has the kernel of its training rows four times
         n = m - h
         work = 1.25 * _solve(n, a, v) + 2.0 * a * v * t * n
         seconds = float((work / GEMM + 2.0 * n**2 * TOUCH + CALL_FOLD).sum())
         folds = m**2 + 4.0 * min(blas_threads(), h.size) * float(n.max()) ** 2
-        return seconds, max(folds, 5.0 * m**2) + targets  # the model on all rows comes last
+        return seconds, max(folds, 5.0 * m**2)  # the model on all rows comes last
     if path == "spectral":
         sets, stack = _sets(sizes, h, e, t, a, cg=False)
         factor = 0.0 if sizes.factorised else EIGH * m**3 / GEMM
-        return factor + sets, 4.0 * m**2 + stack + targets
+        return factor + sets, 4.0 * m**2 + stack
     sets, stack = _sets(sizes, h, e, t, 1, cg=False)
     kept = times if a == 1 else 1
     factor = (2.0 * m**3 / GEMM + 8.0 * m**2 * TOUCH) / kept
-    return a * (factor + sets), 4.0 * m**2 + stack + targets
+    return a * (factor + sets), 4.0 * m**2 + stack
 
 
 def _solve(n: FloatArray, a: int, v: float) -> FloatArray:
@@ -217,7 +217,7 @@ def _sets(
     seconds = float(alone.sum()) * (6.0 * p * TOUCH + 4.0 * p * a * (1.0 + v) / GEMM)
     h, e, t = h[~alone], e[~alone], t[~alone]
     if not h.size:
-        return seconds, 2.0 * CHUNK
+        return seconds, 0.0
     iterated = (h >= CG_ROWS * v**2) & cg
     direct = a * (h**2 * p + h**3 / 3.0) * (STACKED if cg else 0.5 * STACKED)
     work = np.where(iterated, 2.0 * STACKED * CG_STEPS * h * p * a * v, direct)
@@ -227,5 +227,6 @@ def _sets(
     stacks = min(h.size, kinds + float(touched.sum()) / CHUNK)
     calls = CALL * (min(h.size, 4000) + 15.0 * stacks)
     seconds += float(work.sum()) / GEMM + float(touched.sum()) * TOUCH + calls
-    largest = (h + t) * (p + 2.0 * a * v) + np.where(iterated, 0.0, 2.0 * a * h**2)
-    return seconds, max(2.0 * CHUNK, float(largest.max()))
+    columns = v if cg else min(v, p)  # of many targets a dense model solves for coordinates
+    each = (h + t) * (p + 2.0 * a * columns) + np.where(iterated, 0.0, 2.0 * a * h**2)
+    return seconds, max(float(each.max()), min(2.0 * CHUNK, float(each.sum())))
