@@ -177,19 +177,17 @@ def _newton(
 
     A step that does not lower the loss by a tenth of what it promises is halved.
     """
-    total, theta = weights.sum(), start.copy()
-    n = len(f)
+    n, total, theta = len(f), weights.sum(), start.copy()
     before = np.full(n, np.inf)  # the loss that the last steps started from
     step, promise = np.zeros_like(theta), np.zeros(n)
     going, room = np.arange(n), np.empty((3, *f.shape))
     for _ in range(MOST_PASSES):
-        loss, slopes, h = _likelihood(f, target, weights, theta[going], room[:, : len(going)])
-        newton = (
-            np.stack(
-                [h[2] * slopes[0] - h[1] * slopes[1], h[0] * slopes[1] - h[1] * slopes[0]], axis=1
-            )
-            / np.maximum(h[0] * h[2] - h[1] * h[1], 1e-300)[:, None]
+        loss, slopes, (h00, h01, h11) = _likelihood(
+            f, target, weights, theta[going], room[:, : len(going)]
         )
+        first, second = slopes
+        newton = np.stack([h11 * first - h01 * second, h00 * second - h01 * first], axis=1)
+        newton /= np.maximum(h00 * h11 - h01 * h01, 1e-300)[:, None]
         fine = loss <= before[going] - 0.1 * promise[going] + 1e-13 * total
         ahead, back = going[fine], going[~fine]
         step[back] /= 2.0
