@@ -21,7 +21,6 @@ import numpy as np
 
 from holdfast._typing import FloatArray, IntArray
 from holdfast.core import refit, residuals
-from holdfast.core.coordinates import Triangle, triangle_of_rows
 from holdfast.core.data import Targets, Unpenalised, WeightedData, Weights
 from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.factor import FeatureFactor
@@ -142,13 +141,6 @@ class DaskSource(Source):
         ]
         *parts, total = _compute(_tree(calls, _add))[0]
         return total, parts
-
-    def triangle(self, W: Any, p: int, ridge: float) -> Triangle:
-        """Return the triangle of the trained rows, from QR on the workers."""
-        shared = _share(_bare_rows(W))
-        parts = self._parts(self.data.weights.rows, self._no_targets)
-        calls = [_call(_chunk_triangle, chunk, part, shared) for chunk, part, _ in parts]
-        return triangle_of_rows(_compute(_tree(calls, _stacked)), p, ridge)
 
     def normal(self, W: Any, p: int, x: FloatArray) -> FloatArray:
         """Return WᵀWx (p, k) over the trained rows, the unpenalised columns left out."""
@@ -337,14 +329,6 @@ def _add(parts: Sequence[Any]) -> Any:
     return tuple(total)
 
 
-def _stacked(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return a triangle of stacked triangles, its columns where those of W are."""
-    triangle = triangle_of_rows(parts, parts[0].shape[1], 0.0)
-    R = np.empty_like(triangle.R)
-    R[:, triangle.order] = triangle.R
-    return R
-
-
 def _chunk_moments(
     X: Any, part: Part, shared: tuple[Features, FloatArray], owner: IntArray, count: int
 ) -> tuple[Moments, ...]:
@@ -355,13 +339,6 @@ def _chunk_moments(
     total, own_sums = moments(_with_rows(features, part.rows(X)), B, part.data, sets=here)
     parts, nothing = iter(own_sums), Moments.zeros(B.shape[1], B.shape[0], part.data.targets.count)
     return (*(next(parts) if rows.size else nothing for rows in sets), total)
-
-
-def _chunk_triangle(X: Any, part: Part, rows: StreamedRows) -> FloatArray:
-    """Return the triangle of some rows, without the unpenalised columns."""
-    p = rows.B.shape[1]
-    own = _streamed(X, part, rows)
-    return _stacked([np.zeros((0, p)), *(W[:, :p] for _, W in blocks_of(own))])
 
 
 def _chunk_reduced(X: Any, part: Part, rows: StreamedRows) -> FloatArray:

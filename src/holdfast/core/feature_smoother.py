@@ -156,8 +156,7 @@ class FeatureSmoother(Smoother):
         normal: Callable[[FloatArray], FloatArray] = partial(self.source.normal, system.W, p)
         if isinstance(system.W, StreamedRows):  # another pass over the rows costs too much
             normal = gram.__matmul__
-        triangle = partial(self.source.triangle, system.W, p)
-        coordinates = way(gram, z[:p], alpha, normal, triangle)
+        coordinates = way(gram, z[:p], alpha, normal)
         T, N = coordinates.T, np.zeros((len(system.N), p + s))
         z[:p] = T.T @ system.z[:p]
         V: FeatureRows

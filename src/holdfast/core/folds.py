@@ -19,7 +19,6 @@ grows, so that the smallest penalty stands for all, unless it breaks the promise
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +37,7 @@ from holdfast.core.lapack import (
     evenly_spaced,
     noise,
     submatrix,
+    triangle,
 )
 from holdfast.exceptions import KernelError
 
@@ -253,23 +253,20 @@ class _Reduction:
 
 
 class _OneByOne:
-    """A Cholesky factor for each penalty, columns scaled to unit length."""
+    """A Cholesky factor for each penalty."""
 
     def __init__(self, A: FloatArray, alphas: FloatArray) -> None:
-        self._factors: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._factors: dict[int, FloatArray] = {}
         for a, alpha in enumerate(alphas.tolist()):
-            d = np.sqrt(np.maximum(np.diag(A), 0.0) + alpha)
-            scaled = A / d / d[:, None]
-            scaled[np.diag_indices(len(A))] = (np.diag(A) + alpha) / d**2
-            with suppress(np.linalg.LinAlgError):
-                self._factors[a] = np.linalg.cholesky(scaled), d[:, None]
+            R = triangle(A, alpha)
+            if R is not None:
+                self._factors[a] = R
         self.definite = np.array([a in self._factors for a in range(alphas.size)])
 
     def solve(self, sides: FloatArray, which: IntArray) -> FloatArray:
         solved = np.empty((which.size, *sides.shape))
         for x, a in zip(solved, which.tolist(), strict=True):
-            L, d = self._factors[a]
-            x[...] = cho_solve((L, True), sides / d, check_finite=False) / d
+            x[...] = cho_solve((self._factors[a], False), sides, check_finite=False)
         return solved
 
 

@@ -321,6 +321,20 @@ def eigh(A: FloatArray) -> tuple[FloatArray, FloatArray]:
     return Lambda, V
 
 
+def triangle(gram: FloatArray, ridge: float) -> FloatArray | None:
+    """Return R with RᵀR = gram + ridge I, or None if that is singular to working precision.
+
+    Columns may have any units: errors are eps times the condition with all of unit length.
+    """
+    penalised = gram.copy()
+    penalised[np.diag_indices(len(gram))] += ridge
+    try:
+        with threads_for(len(gram)):
+            return np.asarray(np.linalg.cholesky(penalised).T)
+    except np.linalg.LinAlgError:
+        return None
+
+
 def inverse_of_triangle(L: FloatArray) -> FloatArray:
     """Return L⁻ᵀ in C order for lower triangular L."""
     return np.ascontiguousarray(lapack.dtrtri(L, lower=1)[0].T) if len(L) else L

@@ -12,52 +12,31 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from holdfast._typing import FloatArray, IntArray
+from holdfast._typing import FloatArray
 
 
 def reduced(blocks: Iterable[tuple[FloatArray, FloatArray]], p: int, s: int) -> FloatArray:
-    """Return the triangle (p + s, p + s + v) of rows (W, Ys), given in blocks, by QR.
-
-    The unpenalised columns come first. Within a block the longest rows come first, so that rows of
-    any length keep their accuracy (Cox & Higham 1998).
-    """
-    order, R = unpenalised_first(p, s), None
+    """Return the triangle (p + s, p + s + v) of rows (W, Ys), given in blocks, by QR."""
+    R = np.zeros((0, 0))
     for W, Ys in blocks:
-        own = np.hstack([W[:, order], Ys])
-        R = stacked_triangle([own] if R is None else [R, own], p + s)
-    assert R is not None, "there are rows to train on"
+        own = np.hstack([W, Ys])
+        R = stacked_triangle([R, own] if R.size else [own], p + s)
+    assert R.size, "there are rows to train on"
     return R
 
 
-def unpenalised_first(p: int, s: int) -> IntArray:
-    """Return an order of p + s columns: the last s, which are unpenalised, come first."""
-    return np.roll(np.arange(p + s), s)
-
-
 def stacked_triangle(parts: Sequence[FloatArray], size: int) -> FloatArray:
-    """Return the triangle of stacked rows; the first `size` columns say which are longest."""
-    stacked = np.vstack(parts)
-    longest = np.argsort(-np.abs(stacked[:, :size]).max(axis=1), kind="stable")
-    return np.asarray(np.linalg.qr(stacked[longest], mode="r"))[:size]
+    """Return the first `size` rows of the triangle of stacked rows."""
+    return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))[:size]
 
 
 def ridge_models(R: FloatArray, alphas: FloatArray, p: int, s: int) -> FloatArray:
-    """Return θ (a, p + s, v) from the triangle of `reduced`: each penalty adds √α I below it.
-
-    Columns longest first: columns of any length keep their accuracy.
-    """
-    size, v = p + s, R.shape[1] - p - s
-    lengths = np.linalg.norm(R[:, :size], axis=0)
-    longest = np.argsort(-lengths, kind="stable")
-    models, penalty = np.zeros((alphas.size, size, v)), np.zeros((p, size + v))
-    ordered = np.hstack([R[:, :size][:, longest], R[:, size:]])
-    penalised = np.flatnonzero(longest >= s)  # the unpenalised columns came first
-    own = np.empty((size, v))
-    for a, alpha in enumerate(alphas.tolist()):
-        penalty[np.arange(p), penalised] = np.sqrt(alpha)
-        full = stacked_triangle([ordered, penalty], size)
-        own[longest] = solve_triangular(full[:, :size], full[:, size:], check_finite=False)
-        models[a] = np.vstack([own[s:], own[:s]])
+    """Return θ (a, p + s, v) from the triangle of `reduced`: each penalty adds √α I below it."""
+    size = p + s
+    models = np.empty((alphas.size, size, R.shape[1] - size))
+    for model, alpha in zip(models, alphas.tolist(), strict=True):
+        full = stacked_triangle([R, np.sqrt(alpha) * np.eye(p, R.shape[1])], size)
+        model[...] = solve_triangular(full[:, :size], full[:, size:], check_finite=False)
     return models
 
 

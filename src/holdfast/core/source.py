@@ -21,7 +21,6 @@ import numpy as np
 
 from holdfast._typing import FloatArray, Index, IntArray
 from holdfast.core import refit, residuals
-from holdfast.core.coordinates import Triangle, triangle_of_rows
 from holdfast.core.data import WeightedData
 from holdfast.core.experiments import Ragged, Tasks
 from holdfast.core.factor import FeatureFactor
@@ -78,12 +77,6 @@ class Source:
         """Return the sums of all rows and those of some sets; rows are stored in `W` if given."""
         index = [] if sets is None else [as_slice(sets[j]) for j in range(len(sets))]
         return moments(self.features, B, self.data, W=W, sets=index)
-
-    def triangle(self, W: FeatureRows, p: int, ridge: float) -> Triangle:
-        """Return the triangle of the trained rows, with √ridge rows below them, by QR."""
-        trained = self.data.weights.trained
-        blocks = (rows[trained[part], :p] for part, rows in blocks_of(W))
-        return triangle_of_rows(blocks, p, ridge)
 
     def normal(self, W: FeatureRows, p: int, x: FloatArray) -> FloatArray:
         """Return WᵀWx (p, k) over the trained rows, the unpenalised columns left out."""
