@@ -2,7 +2,8 @@
 
 `RidgeCV` leaves single rows out of a linear model. `GridSearchCV` over `KernelRidge` retrains for
 every held-out set and penalty; its model has neither a bias nor basis rows. The package answers the
-same questions with the path that its planner takes.
+same questions with the path that its planner takes. ``python -m torture.rivals`` writes the table
+of docs/accuracy.md.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +19,44 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV
 
-from torture.families import Problem
+from torture.families import Problem, problem
 from torture.measure import answered, fitted
 from torture.truth import truth
 
 Floats = NDArray[np.float64]
+
+PAGE = Path(__file__).parents[2] / "docs" / "accuracy.md"
+SEEDS = range(10)
+#: What the page calls each family.
+TITLES = {
+    "units": "columns in units 1 … 1e12",
+    "small_and_large_units": "columns in units 1e-6 … 1e12",
+    "correlated_units": "correlated columns, units 1 … 1e9",
+    "time_stamps": "a time stamp among the columns",
+    "offsets": "columns up to 1e8 away from zero, targets too",
+    "rare_columns": "columns non-zero in one or two rows",
+    "leverage": "one row of leverage 1 − 10⁻ᵏ, k = 1 … 14",
+    "duplicates": "duplicate rows and columns",
+    "wild_weights": "weights 1e-6 … 1e6, and 0",
+    "target_sizes": "targets of size 1e-70 … 1e70",
+    "wide_penalties": "λ over 24 decades",
+    "folds": "disjoint folds and groups, units 1 … 1e9",
+    "more_columns_than_rows": "more columns than rows, units 1 … 1e3",
+    "several_targets": "three targets of size 1e-8 … 1e8",
+    "smooth_kernel": "sparse, a smooth kernel",
+    "duplicate_basis": "sparse, near-duplicate basis rows",
+    "cubic_with_outlier": "sparse, an outlier under a cubic kernel",
+    "sparse_wild_weights": "sparse, weights 1e-6 … 1e6",
+    "sparse_folds": "sparse, disjoint folds and groups",
+    "sparse_wide_penalties": "sparse, λ over 24 decades",
+    "every_row": "sparse, leave-one-out, one row far away",
+    "dense_kernel": "dense, a smooth kernel",
+    "dense_folds": "dense, disjoint folds and groups",
+    "dense_wide_penalties": "dense, λ over 24 decades",
+    "dense_duplicates": "dense, duplicate rows",
+    "dense_wild_weights": "dense, weights 1e-6 … 1e6, and 0",
+    "dense_outlier": "dense, an outlier under a cubic kernel",
+}
 
 
 @dataclass(frozen=True)
@@ -97,3 +132,26 @@ def _by_grid_search(p: Problem) -> Floats:
     )  # fmt: skip
     search.fit(X, p.y, **({} if p.weights is None else {"sample_weight": p.weights}))
     return np.array([np.concatenate(parts) for parts in found.values()])
+
+
+def _line(family: str) -> str:
+    """Return a line of the table: the largest errors of some problems of a family."""
+    problems = [problem(family, seed) for seed in SEEDS]
+    cells = []
+    for pairs in ([ridge_cv(p) for p in problems], [grid_search(p) for p in problems]):
+        known = [(pair.rival, pair.ours) for pair in pairs if pair is not None]
+        cells += [f"{worst:.0e}" for worst in np.max(known, axis=0)] if known else ["—", "—"]
+    return f"| {TITLES[family]} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Write the table into the page."""
+    head = "| data | `RidgeCV` | holdfast | `GridSearchCV(KernelRidge)` | holdfast |\n"
+    table = head + "| --- | --- | --- | --- | --- |\n" + "\n".join(map(_line, TITLES))
+    before, begin, rest = PAGE.read_text("utf-8").partition("<!-- rivals: begin -->\n")
+    _, end, after = rest.partition("\n<!-- rivals: end -->")
+    PAGE.write_text(f"{before}{begin}{table}{end}{after}", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
