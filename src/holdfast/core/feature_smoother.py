@@ -297,8 +297,12 @@ class FeatureSmoother(Smoother):
         along = unpenalised.coefficients(level - B @ theta)
         if self.features.n_basis is not None:
             return Fit(coef, None, along)
-        rows, every = StreamedRows(self.features, B, self.data), np.arange(len(self.data))
-        fitted = self.source.fitted(rows, every, np.vstack([theta, level])[None])[0]
+        factor, every = self._factor, np.arange(len(self.data))
+        if factor is not None and T is factor.T:
+            fitted = self.fitted_rows(factor, coefficients, every)
+        else:
+            rows = StreamedRows(self.features, B, self.data)
+            fitted = self.source.fitted(rows, every, np.vstack([theta, level])[None])[0]
         return Fit(self.data.weights.values[:, None] * (targets.Y - fitted) / alphas, coef, along)
 
     def fitted_rows(self, factor: Factor, coefficients: FloatArray, rows: IntArray) -> FloatArray:
